@@ -1,0 +1,91 @@
+"""What an engine wants done. The driver executes effects in list order.
+
+Durability order is data: what may leave only after a write is safe hangs in that write's ``then``.
+A truth that only a lease makes true carries ``valid_until`` (the engine's clock); the driver compares it
+with the clock right before the bytes leave and drops what is late.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+
+from groupsvc.wire.client_messages import ClientReply
+
+from .peer_messages import PeerMessage
+from .records import Record
+
+
+@attrs.frozen
+class SendToPeer:
+    """One message for one node. May be lost; never waits."""
+
+    node: str
+    message: PeerMessage
+    valid_until: float = math.inf
+
+
+@attrs.frozen
+class Multicast:
+    """One message for every node that subscribes to ``topic``; never to ourselves."""
+
+    topic: bytes
+    message: PeerMessage
+    valid_until: float = math.inf
+
+
+@attrs.frozen
+class ReplyToClient:
+    """An answer for a local client."""
+
+    client: int
+    message: ClientReply
+    valid_until: float = math.inf
+
+
+@attrs.frozen
+class Persist:
+    """Write ``records`` in order and sync; then execute ``then`` and step with ``Persisted(number)``.
+
+    Numbers grow by one. Writes are completed in the order they were asked for.
+    """
+
+    number: int
+    records: tuple[Record, ...]
+    then: tuple[SendToPeer | Multicast | ReplyToClient | Journal, ...] = ()
+
+
+@attrs.frozen
+class Connect:
+    """From now on ``node`` is reached at ``address`` (which may have changed)."""
+
+    node: str
+    address: str
+
+
+@attrs.frozen
+class Journal:
+    """A line for the event journal; the driver adds clocks, node and numbering.
+
+    The fields are those of ``groupsvc.wire.history.HistoryEvent``.
+    """
+
+    op: str
+    group: int = 0
+    epoch: int = 0
+    seq: int = 0
+    origin: str = ""
+    n: int = 0
+    args: dict[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Halt:
+    """Stop the daemon now; ``reason`` is for the operator."""
+
+    reason: str
+
+
+Effect = SendToPeer | Multicast | ReplyToClient | Persist | Connect | Journal | Halt

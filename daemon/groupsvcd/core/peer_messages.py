@@ -1,0 +1,306 @@
+"""Every message between daemons, one frozen class each.
+
+The sender's name and incarnation and the domain id are in the frame's header and not repeated here.
+``stream`` is 0 for the domain stream, else the group id. ``docs/PROTOCOL.md`` says who sends what when.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from groupsvc.wire.codec import Codec
+from groupsvc.wire.kinds import Kind
+
+DOMAIN_STREAM = 0
+DOMAIN_TOPIC = b"domain"
+
+
+class PeerMessage(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """The common form of all messages between daemons."""
+
+
+# --- Liveness ---------------------------------------------------------------------------------------
+
+
+class LeaderAlive(PeerMessage, tag=int(Kind.LEADER_ALIVE)):
+    """The name server is there. ``n`` counts within the epoch; answers echo it."""
+
+    epoch: int
+    n: int
+    list_version: int
+
+
+class Alive(PeerMessage, tag=int(Kind.ALIVE)):
+    """A node answers LeaderAlive ``echo``; ``groups`` are (id, epoch) of what it leads or serves."""
+
+    epoch: int
+    echo: int
+    count: int
+    groups: tuple[tuple[int, int], ...] = ()
+
+
+class AliveAck(PeerMessage, tag=int(Kind.ALIVE_ACK)):
+    """The node's lease: ``good_for`` seconds, counted from when it *sent* Alive ``count``."""
+
+    epoch: int
+    count: int
+    good_for: float
+
+
+class Register(PeerMessage, tag=int(Kind.REGISTER)):
+    """A node that is not in the list with its present incarnation asks to be."""
+
+    state_id: str
+    address: str
+    essentials: dict[str, str]
+
+
+class Unwelcome(PeerMessage, tag=int(Kind.UNWELCOME)):
+    """Why a node is not let in: an essential parameter differs, or something said in ``reason``."""
+
+    reason: str
+    parameter: str = ""
+    here: str = ""
+    there: str = ""
+
+
+class NodeListAsk(PeerMessage, tag=int(Kind.NODE_LIST_ASK)):
+    """I know the list up to version ``have``; what has changed since?"""
+
+    have: int
+
+
+class NodeEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One node as the directory sees it. ``status`` is "up", "down" or "gone"."""
+
+    name: str
+    incarnation: int
+    status: str
+    address: str
+    state_id: str
+    voter: bool
+    changed: int  # list version at which this line last changed
+
+
+class NodeList(PeerMessage, tag=int(Kind.NODE_LIST)):
+    """All lines that changed after version ``have`` of the ask; the list is now at ``version``."""
+
+    epoch: int
+    have: int
+    version: int
+    nodes: tuple[NodeEntry, ...]
+
+
+class Suspect(PeerMessage, tag=int(Kind.SUSPECT)):
+    """The sender's connection to this incarnation was refused."""
+
+    node: str
+    incarnation: int
+
+
+class Goodbye(PeerMessage, tag=int(Kind.GOODBYE)):
+    """The sender stops on purpose; its incarnation will never act again."""
+
+
+# --- Election ---------------------------------------------------------------------------------------
+
+
+class Canvass(PeerMessage, tag=int(Kind.CANVASS)):
+    """Would you support me for ``epoch``? Binds nobody."""
+
+    epoch: int
+    failed: int
+    pinned: bool
+    priority: int
+    formed: bool
+    essentials: dict[str, str]
+
+
+class Support(PeerMessage, tag=int(Kind.SUPPORT)):
+    """I would. ``state_id`` identifies the state directory behind the word; ``formed`` is false while it is blank."""
+
+    epoch: int
+    formed: bool
+    state_id: str
+
+
+class Claim(PeerMessage, tag=int(Kind.CLAIM)):
+    """Promise me ``epoch``. ``voters`` are the (name, state id) the claimant knows as holders of the stream."""
+
+    stream: int
+    epoch: int
+    voters: tuple[tuple[str, str], ...] = ()
+
+
+class Yield(PeerMessage, tag=int(Kind.YIELD)):
+    """The leader of ``epoch`` gives up its office in favour of ``to``."""
+
+    epoch: int
+    to: str
+
+
+# --- Stream -----------------------------------------------------------------------------------------
+
+
+class Submit(PeerMessage, tag=int(Kind.SUBMIT)):
+    """Please order these: numbers ``first_n``, ``first_n + 1`` … of the sender's incarnation."""
+
+    stream: int
+    first_n: int
+    known_seq: int
+    bodies: tuple[bytes, ...]
+
+
+class Order(PeerMessage, tag=int(Kind.ORDER)):
+    """Entries in their order; everything up to ``stable`` may be delivered."""
+
+    stream: int
+    epoch: int
+    first_seq: int
+    entries: tuple[bytes, ...]
+    stable: int
+    discard: int = 0
+
+
+class Held(PeerMessage, tag=int(Kind.HELD)):
+    """The server has everything up to ``upto`` and has delivered up to ``delivered``."""
+
+    stream: int
+    epoch: int
+    upto: int
+    delivered: int
+
+
+class Beat(PeerMessage, tag=int(Kind.BEAT)):
+    """Where the stream stands, so that a lost tail is noticed."""
+
+    stream: int
+    epoch: int
+    last: int
+    stable: int
+    checkpoint: int
+
+
+class Promised(PeerMessage, tag=int(Kind.PROMISED)):
+    """I refuse everything below ``epoch`` from now on, and this is my log."""
+
+    stream: int
+    epoch: int
+    accepted: int
+    last: int
+    stable: int
+    checkpoint: int
+
+
+class Open(PeerMessage, tag=int(Kind.OPEN)):
+    """The log of ``epoch`` is the one of epoch ``accepted`` up to ``last``. Have it, then answer Opened."""
+
+    stream: int
+    epoch: int
+    accepted: int
+    last: int
+    stable: int
+    checkpoint: int
+
+
+class Opened(PeerMessage, tag=int(Kind.OPENED)):
+    """I have the log of ``epoch`` complete up to ``last`` and accept ``epoch``."""
+
+    stream: int
+    epoch: int
+    last: int
+
+
+class RepairAsk(PeerMessage, tag=int(Kind.REPAIR_ASK)):
+    """Send me entries ``first`` … ``upto`` (or the newest checkpoint if ``first`` is no longer kept)."""
+
+    stream: int
+    epoch: int
+    first: int
+    upto: int
+
+
+class Repair(PeerMessage, tag=int(Kind.REPAIR)):
+    """Entries from ``first`` on, from a log accepted in ``accepted``, stable up to ``stable``.
+
+    With ``checkpoint_seq`` > 0 the state after that entry comes first and ``first`` is the one after it.
+    """
+
+    stream: int
+    accepted: int
+    stable: int
+    first: int
+    entries: tuple[bytes, ...]
+    checkpoint_seq: int = 0
+    checkpoint: bytes = b""
+
+
+class Accepted(PeerMessage, tag=int(Kind.ACCEPTED)):
+    """Everything of yours up to ``upto_n`` is stable."""
+
+    stream: int
+    upto_n: int
+
+
+class SubmitRefused(PeerMessage, tag=int(Kind.SUBMIT_REFUSED)):
+    """Not numbered. ``reason`` is "gap" (go on after ``last_n``) or "too old" (never will be)."""
+
+    stream: int
+    first_n: int
+    last_n: int
+    reason: str
+
+
+class Refused(PeerMessage, tag=int(Kind.REFUSED)):
+    """I have promised ``epoch``; what you sent is of a lower one."""
+
+    stream: int
+    epoch: int
+
+
+# --- Questions to the name server -------------------------------------------------------------------
+
+
+class Ask(PeerMessage, tag=int(Kind.ASK)):
+    """A read of the directory. ``what`` is "group", "groups", "config" or "hand-over"."""
+
+    number: int
+    what: str
+    key: str
+
+
+class Tell(PeerMessage, tag=int(Kind.TELL)):
+    """The answer to ``Ask(number)``; ``answer`` is plain data, ``problem`` says why there is none."""
+
+    epoch: int
+    number: int
+    answer: dict[str, Any]
+    problem: str = ""
+
+
+class Answered(PeerMessage, tag=int(Kind.ANSWERED)):
+    """Your submitted command ``n`` was applied, and this came out."""
+
+    epoch: int
+    n: int
+    answer: dict[str, Any]
+
+
+class NotNameServer(PeerMessage, tag=int(Kind.NOT_NAME_SERVER)):
+    """I am not (any more); the newest one I know of has ``epoch`` and is ``leader`` ("" if unknown)."""
+
+    epoch: int
+    leader: str
+
+
+AnyPeerMessage = (
+    LeaderAlive | Alive | AliveAck | Register | Unwelcome | NodeListAsk | NodeList | Suspect | Goodbye
+    | Canvass | Support | Claim | Yield
+    | Submit | Order | Held | Beat | Promised | Open | Opened | RepairAsk | Repair
+    | Accepted | SubmitRefused | Refused
+    | Ask | Tell | Answered | NotNameServer
+)  # fmt: skip
+
+PEER_CODEC: Codec[AnyPeerMessage] = Codec(AnyPeerMessage)

@@ -1,0 +1,35 @@
+"""Messages to bytes and back: one list of tagged arrays per frame.
+
+A frame's body is a list because a busy daemon sends everything it has for a peer at once; the list of one
+is the idle case. Decoding checks every type and refuses what does not fit, with msgspec's reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from ..errors import PeerProtocolError
+
+M = TypeVar("M")
+
+
+class Codec(Generic[M]):
+    """Encodes and decodes lists of one union of messages."""
+
+    def __init__(self, union: Any) -> None:
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder: msgspec.msgpack.Decoder[tuple[M, ...]] = msgspec.msgpack.Decoder(tuple[union, ...])
+
+    def encode(self, messages: Sequence[M]) -> bytes:
+        """The body of a frame that carries ``messages``."""
+        return self._encoder.encode(messages)
+
+    def decode(self, body: bytes) -> tuple[M, ...]:
+        """The messages in ``body``; raises ``PeerProtocolError`` with the reason."""
+        try:
+            return self._decoder.decode(body)
+        except (msgspec.DecodeError, msgspec.ValidationError) as problem:
+            raise PeerProtocolError(f"body of {len(body)} bytes is no list of messages: {problem}") from None

@@ -1,0 +1,108 @@
+"""The frame: what every datagram of groupsvc looks like from the outside.
+
+A receiver must be able to say *why* it throws a frame away before it parses anything that a stranger
+wrote. So a fixed header comes first: magic, version, kind, checksum, lengths, domain id, the sender's
+incarnation and name. ``problem_with`` checks them from cheap to dear and answers with a sentence.
+
+The checksum covers the whole frame except itself. TCP has one of its own; ours catches what happens
+before and after TCP (a broken proxy, memory, a file), and makes every flipped bit a refusal with a reason
+instead of a message that was never sent. It is no defence against an enemy: that is what CURVE is for.
+
+    0      4  magic "GSVC"
+    4      1  version
+    5      1  kind of frame (kinds.FrameKind)
+    6      1  length of the sender's name
+    7      1  zero
+    8      4  CRC-32 of bytes 0-7 and 12-end
+    12     4  length of the body
+    16    16  domain id, all zero while the sender is in none
+    32     8  sender's incarnation
+    40        sender's name, then the body
+"""
+
+from __future__ import annotations
+
+import struct
+from zlib import crc32
+
+import attrs
+
+from ..errors import PeerProtocolError
+from .kinds import FrameKind
+from .limits import FRAME_BYTES_MAX, NODE_NAME_BYTES_MAX
+
+MAGIC = b"GSVC"
+VERSION = 1
+DOMAIN_ID_BYTES = 16
+
+_before_crc = struct.Struct("!4sBBBB")
+_crc = struct.Struct("!I")
+_after_crc = struct.Struct("!I16sQ")
+HEADER_BYTES = _before_crc.size + _crc.size + _after_crc.size
+_KINDS = frozenset(int(kind) for kind in FrameKind)
+
+
+@attrs.frozen
+class Frame:
+    """A frame that passed ``problem_with``."""
+
+    kind: FrameKind
+    domain: bytes
+    sender: str
+    incarnation: int
+    body: bytes
+
+
+def pack(kind: FrameKind, domain: bytes, sender: bytes, incarnation: int, body: bytes) -> bytes:
+    """The bytes of a frame; ``sender`` is the encoded node name."""
+    front = _before_crc.pack(MAGIC, VERSION, kind, len(sender), 0)
+    rest = _after_crc.pack(len(body), domain, incarnation) + sender + body
+    return front + _crc.pack(crc32(rest, crc32(front))) + rest
+
+
+def problem_with(frame: bytes) -> str | None:
+    """Why this frame must be refused, or None. Never raises, never reads past the end."""
+    size = len(frame)
+    if size < HEADER_BYTES:
+        return f"{size} bytes are less than a header of {HEADER_BYTES}"
+    if size > FRAME_BYTES_MAX:
+        return f"{size} bytes are more than the {FRAME_BYTES_MAX} allowed"
+    magic, version, kind, name_bytes, zero = _before_crc.unpack_from(frame)
+    if magic != MAGIC:
+        return f"it begins with {magic!r} and not with {MAGIC!r}: not a groupsvc frame"
+    if version != VERSION:
+        return f"it is of frame version {version}, this side speaks {VERSION}"
+    if kind not in _KINDS:
+        return f"frame kind {kind} is unknown"
+    if zero != 0:
+        return f"the reserved byte is {zero} and not 0"
+    body_bytes, _, _ = _after_crc.unpack_from(frame, _before_crc.size + _crc.size)
+    if not 1 <= name_bytes <= NODE_NAME_BYTES_MAX:
+        return f"the sender's name has {name_bytes} bytes, allowed are 1 to {NODE_NAME_BYTES_MAX}"
+    if HEADER_BYTES + name_bytes + body_bytes != size:
+        return f"the header announces {HEADER_BYTES + name_bytes + body_bytes} bytes, {size} came"
+    (stated,) = _crc.unpack_from(frame, _before_crc.size)
+    counted = crc32(memoryview(frame)[12:], crc32(frame[:8]))
+    if stated != counted:
+        return f"checksum is {counted:08x}, the header says {stated:08x}"
+    try:
+        frame[HEADER_BYTES : HEADER_BYTES + name_bytes].decode()
+    except UnicodeDecodeError:
+        return "the sender's name is not UTF-8"
+    return None
+
+
+def unpack(frame: bytes) -> Frame:
+    """The parts of a frame; raises ``PeerProtocolError`` with the reason if there is a problem."""
+    problem = problem_with(frame)
+    if problem is not None:
+        raise PeerProtocolError(problem)
+    name_end = HEADER_BYTES + frame[6]
+    _, domain, incarnation = _after_crc.unpack_from(frame, _before_crc.size + _crc.size)
+    return Frame(
+        kind=FrameKind(frame[5]),
+        domain=domain,
+        sender=frame[HEADER_BYTES:name_end].decode(),
+        incarnation=incarnation,
+        body=frame[name_end:],
+    )

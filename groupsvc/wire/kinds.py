@@ -1,0 +1,75 @@
+"""Every number that stands for a kind of frame or message on the wire.
+
+A number is never reused and never changes its meaning: a daemon of next year must be able to refuse,
+by name, what a daemon of today sends. New kinds are appended in their block; ``docs/PROTOCOL.md`` lists
+who sends each to whom and when, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class FrameKind(enum.IntEnum):
+    """What the body of a frame is a list of."""
+
+    PEER = 1  # messages between daemons
+    CLIENT_REQUEST = 2  # messages from an application to the daemon of its node
+    CLIENT_REPLY = 3  # messages from the daemon back to the application
+
+
+class Kind(enum.IntEnum):
+    """What one message is."""
+
+    # Liveness: who is there, and who may act.
+    LEADER_ALIVE = 10
+    ALIVE = 11
+    ALIVE_ACK = 12
+    REGISTER = 13
+    UNWELCOME = 14
+    NODE_LIST_ASK = 15
+    NODE_LIST = 16
+    SUSPECT = 17
+    GOODBYE = 18
+
+    # Election of the name server.
+    CANVASS = 20
+    SUPPORT = 21
+    CLAIM = 22
+    YIELD = 23
+
+    # The stream: order, hold, repair, recover.
+    SUBMIT = 30
+    ORDER = 31
+    HELD = 32
+    BEAT = 33
+    PROMISED = 34
+    OPEN = 35
+    OPENED = 36
+    REPAIR_ASK = 37
+    REPAIR = 38
+    ACCEPTED = 39
+    SUBMIT_REFUSED = 40
+    REFUSED = 41
+
+    # Questions to the name server.
+    ASK = 50
+    TELL = 51
+    ANSWERED = 52
+    NOT_NAME_SERVER = 53
+
+    # Application to daemon.
+    HELLO = 100
+    STATUS_ASK = 101
+    LOOK_UP_ASK = 102
+    CONFIG_ASK = 103
+    CONFIG_SET = 104
+    HAND_OVER_ASK = 105
+
+    # Daemon to application.
+    WELCOME = 120
+    STATUS = 121
+    GROUP_RECORD = 122
+    CONFIG_VALUE = 123
+    DONE = 124
+    PROBLEM = 125
