@@ -1,7 +1,9 @@
 """Messages to bytes and back: one list of tagged arrays per frame.
 
 A frame's body is a list because a busy daemon sends everything it has for a peer at once; the list of one
-is the idle case. Decoding checks every type and refuses what does not fit, with msgspec's reason.
+is the idle case. Decoding checks every type and refuses what does not fit, with msgspec's reason. Text that is
+no UTF-8 and arrays nested a thousand deep come out of msgspec as errors of other families; they are as much
+the sender's fault and are refused the same way.
 """
 
 from __future__ import annotations
@@ -31,5 +33,5 @@ class Codec(Generic[M]):
         """The messages in ``body``; raises ``PeerProtocolError`` with the reason."""
         try:
             return self._decoder.decode(body)
-        except (msgspec.DecodeError, msgspec.ValidationError) as problem:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
             raise PeerProtocolError(f"body of {len(body)} bytes is no list of messages: {problem}") from None

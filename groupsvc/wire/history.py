@@ -54,5 +54,8 @@ def to_line(event: HistoryEvent) -> bytes:
 
 
 def from_line(line: bytes) -> HistoryEvent:
-    """The event a line stands for; raises ``msgspec.ValidationError`` or ``DecodeError`` with the reason."""
-    return _decoder.decode(line)
+    """The event a line stands for; raises ``msgspec.DecodeError`` (or its ``ValidationError``) with the reason."""
+    try:
+        return _decoder.decode(line)
+    except (UnicodeDecodeError, RecursionError) as problem:
+        raise msgspec.DecodeError(f"line of {len(line)} bytes is no event: {problem}") from None

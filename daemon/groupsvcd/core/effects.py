@@ -78,6 +78,7 @@ class Journal:
     seq: int = 0
     origin: str = ""
     n: int = 0
+    crc: int = 0
     args: dict[str, Any] = attrs.field(factory=dict)
 
 

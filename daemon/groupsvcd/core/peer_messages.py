@@ -25,19 +25,27 @@ class PeerMessage(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid
 
 
 class LeaderAlive(PeerMessage, tag=int(Kind.LEADER_ALIVE)):
-    """The name server is there. ``n`` counts within the epoch; answers echo it."""
+    """The name server is there. ``n`` counts within the epoch; answers echo it.
+
+    ``stable`` is where the domain stream stands: what a node submits next says that it knew so much.
+    """
 
     epoch: int
     n: int
     list_version: int
+    stable: int
 
 
 class Alive(PeerMessage, tag=int(Kind.ALIVE)):
-    """A node answers LeaderAlive ``echo``; ``groups`` are (id, epoch) of what it leads or serves."""
+    """A node answers LeaderAlive ``echo``; ``groups`` are (id, epoch) of what it leads or serves.
+
+    ``formed`` is true for a voter that has its state: only its answers back the name server.
+    """
 
     epoch: int
     echo: int
     count: int
+    formed: bool
     groups: tuple[tuple[int, int], ...] = ()
 
 
@@ -54,6 +62,8 @@ class Register(PeerMessage, tag=int(Kind.REGISTER)):
 
     state_id: str
     address: str
+    pinned: bool
+    priority: int
     essentials: dict[str, str]
 
 
@@ -82,6 +92,8 @@ class NodeEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     state_id: str
     voter: bool
     changed: int  # list version at which this line last changed
+    pinned: bool = False
+    priority: int = 0  # below 0: never a candidate for name server
 
 
 class NodeList(PeerMessage, tag=int(Kind.NODE_LIST)):

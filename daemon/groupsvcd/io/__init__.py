@@ -1,1 +1,1 @@
-"""."""
+"""Everything that blocks or fails: sockets, disk, clocks, and the loop that drives the engine with them."""

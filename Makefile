@@ -1,0 +1,57 @@
+# Everything a developer types. Every target makes its own .venv on first use and renews it when
+# pyproject.toml changes, so `git clone` and `make test` are enough.
+
+PYTHON ?= python3
+SEEDS ?= 200
+JOBS ?= 2
+FUZZ_SECONDS ?= 60
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format sim bench fuzz clean
+
+help: ## show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "groupsvc needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || \
+	    { echo "$(PYTHON) cannot make virtual environments (no venv or ensurepip)." >&2; \
+	      echo "On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## three daemons, the name server is killed, another takes over
+	@$(BIN)/python examples/demo.py
+
+check: $(STAMP) ## format, lint, types, house rules: half a minute
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/tidy -q
+
+test: check ## check, then every test
+	$(BIN)/python -m pytest tests
+
+format: $(STAMP) ## let ruff format and repair what it can
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+sim: $(STAMP) ## simulated disasters: make sim SEEDS=2000
+	@mkdir -p docs/ledger
+	@$(BIN)/python -m groupsvc.testing.sim run --seeds $(SEEDS) --jobs $(JOBS) --ledger docs/ledger/sim.ndjson
+
+bench: $(STAMP) ## the promised times, measured here
+	@$(BIN)/python -m bench
+
+fuzz: $(STAMP) ## garbage for the wire: make fuzz FUZZ_SECONDS=600
+	$(BIN)/python tests/fuzz/fuzz_wire.py -max_total_time=$(FUZZ_SECONDS)
+
+clean: ## remove everything that make made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis histories
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,64 @@
+"""Limits of what the directory holds: name with unit, value, reason.
+
+Every voter keeps the directory in memory, writes it into checkpoints and sends it whole to a voter that
+lost touch, so nothing in it may grow without a bound. What is over a limit is refused with a sentence.
+Limits decide what a command does, therefore all voters of a domain must have the same.
+"""
+
+from __future__ import annotations
+
+COMMAND_BYTES_MAX = 512 * 1024
+"""One entry of the domain stream. The largest honest one activates a view of every group a node led."""
+
+NODES_MAX = 10_000
+"""Ten times the largest domain simulated. Lines of nodes long gone make room before anyone is refused."""
+
+FORMER_INCARNATIONS_MAX = 64
+"""Incarnations of one node that are down but not known to be gone. A node that restarts more often than
+this within lease + margin has to wait; a line of the table stays short."""
+
+GROUPS_MAX = 100_000
+"""One record is about 200 bytes: 20 MB in memory and per checkpoint at the very worst."""
+
+GROUP_SERVERS_MAX = 32
+"""Holders of one stream. More would slow every message down and protect no better."""
+
+GROUP_SERVERS_WANTED = 3
+"""r unless the group says otherwise: two failures are survived one after the other."""
+
+ATTRIBUTES_BYTES_MAX = 4 * 1024
+"""Attributes of one group, encoded. They are settings; what a group works on is in its own stream."""
+
+ACTIVATIONS_MAX = 10_000
+"""Activations in one entry: after the death of a node every group it led is activated at once."""
+
+ADDRESS_CHARS_MAX = 255
+"""A DNS name with scheme and port."""
+
+STATE_ID_CHARS_MAX = 64
+"""A random id in hexadecimal, with room."""
+
+VOTERS_MAX = 31
+"""Every decision needs a majority of them; more than seven is already unusual."""
+
+STATE_IDS_RETIRED_MAX = 1_000
+"""State directories of replaced voters that are remembered, so that none is ever taken back."""
+
+ESSENTIALS_MAX = 200
+"""Essential parameters at formation; there are about twenty."""
+
+CONFIG_KEYS_MAX = 10_000
+"""Shared settings of a domain."""
+
+CONFIG_BYTES_MAX = 4 * 1024 * 1024
+"""All keys and values together; half of the largest frame, so that a checkpoint can travel."""
+
+ORIGINS_MAX = 2 * NODES_MAX
+"""Rows of the duplicates table: each node with the incarnation that ends and the one that begins."""
+
+ANSWERS_BYTES_MAX = 2 * 1024 * 1024
+"""All kept answers together. They are only for commands repeated because an answer was lost, which
+happens within seconds; the oldest are forgotten first."""
+
+SHOWN_CHARS_MAX = 80
+"""How much of a strange name a refusal quotes; answers are kept, so they must stay short."""

@@ -1,0 +1,449 @@
+"""The office of name server: what the leader of the domain stream does beyond ordering it.
+
+It begins with a majority of promises (``recovery`` then makes the stream complete), opens when a majority
+has the recovered log, and ends when a majority has not answered for a while, when somebody promised a higher
+epoch, or when it yields. While it is open it
+
+- calls the nodes and acknowledges their answers: leases (``roll_call``);
+- lets nodes in, and declares them down and gone (``NodeUp``, ``NodeDown``, ``NodeGone``);
+- orders the commands that nodes submit and tells them what came out;
+- answers questions about the directory. "There is no such group" is said only after a majority answered a
+  call sent after the question: a deposed name server would not know of the newest groups.
+
+Everything it orders on its own account is level-triggered: it compares what is with what the directory says
+and orders the difference, so a successor needs to be told nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from ..parameters import Parameters
+from ..peer_messages import (
+    DOMAIN_STREAM,
+    DOMAIN_TOPIC,
+    Alive,
+    AliveAck,
+    Answered,
+    Ask,
+    LeaderAlive,
+    NodeList,
+    NodeListAsk,
+    Opened,
+    Register,
+    Submit,
+    SubmitRefused,
+    Suspect,
+    Tell,
+    Unwelcome,
+    Yield,
+)
+from ..stream.duplicates import DuplicateFilter, Verdict
+from ..stream.entries import Entry
+from ..stream.recovery import Phase, Recovery
+from ..stream.sequencer import Sequencer
+from ..turn import Turn
+from .commands import (
+    AnyCommand,
+    NodeDown,
+    NodeGone,
+    NodeUp,
+    ViewStarted,
+    VoterReplaced,
+    decode_command,
+    encode_command,
+)
+from .nodes import UP, Node
+from .roll_call import RollCall
+from .standing import priority_of
+from .suspicions import Suspicions
+
+if TYPE_CHECKING:
+    from .voter import Voter
+
+
+class NameServer:
+    """One term of office."""
+
+    def __init__(self, turn: Turn, voter: Voter, recovery: Recovery, parameters: Parameters, rng: Random) -> None:
+        self.turn = turn
+        self.voter = voter
+        self.epoch = recovery.epoch
+        self.recovery = recovery
+        self.sequencer: Sequencer | None = None
+        self.roll = RollCall(parameters, recovery.claimed_at, turn.now)
+        self._parameters = parameters
+        self._timers = parameters.timers
+        self._suspicions = Suspicions(parameters.timers.leader_silent)
+        self._goodbyes: set[tuple[str, int]] = set()
+        self._under_way: set[AnyCommand] = set()
+        self._questions: list[tuple[int, str, Ask]] = []
+        self._reached: dict[str, str] = {}
+        self._call_at = turn.now
+        self._watch_at = math.inf
+        self._list_version_called = 0
+        self._last_step = turn.now
+        self._pinned_not_before = turn.now + parameters.timers.lease
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the directory here is complete and may be spoken from."""
+        return self.sequencer is not None
+
+    # --- Opening and closing ---
+
+    def open(self) -> None:
+        """A majority has the recovered log: all of it is stable, and ordering goes on after it."""
+        voter, server, parameters = self.voter, self.voter.server, self._parameters
+        duplicates = DuplicateFilter(
+            {origin: (row.last_n, row.seq) for origin, row in voter.directory.origins.items()},
+            parameters.logical_lifetime,
+        )
+        for seq in range(server.delivered + 1, server.log.last + 1):
+            duplicates.note(seq, server.log.entry(seq))
+        sequencer = Sequencer(self.turn, server, self.epoch, parameters.majority, duplicates, self._timers)
+        for name, last in self.recovery.opened_by.items():
+            sequencer.holds(name, last)
+        self.sequencer = sequencer
+        directory, me = voter.directory, self.turn.node
+        servers = tuple((name, directory.voters.get(name, "")) for name in parameters.all_voters)
+        self._order(ViewStarted(self.epoch, me, servers, parameters.majority))
+        mine = directory.nodes.get(me)
+        if mine is None or mine.incarnation != voter.identity.incarnation or mine.status != UP:
+            self._let_in(me, voter.identity.incarnation, self._own_registration())
+        for node in directory.nodes.all():
+            if node.status == UP:
+                self._reach(node.name, node.address)
+        self._watch_at = self.turn.now + self._timers.alive_interval
+        self.call()
+
+    def _own_registration(self) -> Register:
+        parameters = self._parameters
+        return Register(
+            self.voter.state_id, parameters.address, parameters.pinned, priority_of(parameters),
+            parameters.essentials(),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """Nothing more is done in the name of this office."""
+        self.recovery.abandon()
+        self.sequencer = None
+
+    def expire(self) -> None:
+        """Leave office if a majority was silent for too long; first of all in every step."""
+        now, timers = self.turn.now, self._timers
+        gap = now - self._last_step
+        self._last_step = now
+        if gap > 2 * timers.alive_interval:
+            self.roll.pass_over(gap)
+        if now >= self.roll.office_until:
+            self.turn.mark("leader-unanswered")
+            self.voter.resign("no majority answered in time", failed=2)
+        elif self.recovery.phase is not Phase.OPEN and now - self.recovery.progress_at > timers.leader_silent:
+            self.turn.mark("recovery-stuck")
+            self.voter.resign("the recovery of the directory makes no progress", failed=1)
+
+    # --- Ordering ---
+
+    def _order(self, command: AnyCommand) -> None:
+        """Order something on our own account, once."""
+        if self.sequencer is not None and command not in self._under_way:
+            self._under_way.add(command)
+            self.sequencer.order("", 0, 0, encode_command(command))
+
+    def applied(self, seq: int, entry: Entry, answer: dict[str, Any]) -> None:
+        """An entry was applied to the directory here."""
+        if not self.is_open:
+            return
+        if entry.origin:
+            answered = Answered(self.epoch, entry.n, answer)
+            self.turn.send(entry.origin, answered, valid_until=self.roll.office_until)
+            return
+        command = decode_command(entry.body)
+        if command is None:
+            return
+        self._under_way.discard(command)
+        if isinstance(command, NodeUp):
+            self.turn.journal("node_up", epoch=self.epoch, seq=seq, name=command.name, inc=command.incarnation)
+        elif isinstance(command, NodeDown):
+            self.turn.journal("node_down", epoch=self.epoch, seq=seq, name=command.name, inc=command.incarnation,
+                              early=command.early)  # fmt: skip
+        elif isinstance(command, NodeGone):
+            self.turn.journal("node_gone", epoch=self.epoch, seq=seq, name=command.name, inc=command.incarnation)
+            self.roll.dismiss((command.name, command.incarnation))
+            self._goodbyes.discard((command.name, command.incarnation))
+
+    def on_submit(self, sender: str, incarnation: int, submit: Submit) -> None:
+        """A node submits commands; each is numbered once."""
+        sequencer, directory = self.sequencer, self.voter.directory
+        if sequencer is None:
+            return
+        node = directory.nodes.get(sender)
+        if node is None or incarnation > node.incarnation:
+            return  # it will be let in first and repeats its commands
+        origin = (sender, incarnation)
+        if node.status != UP or incarnation < node.incarnation:
+            self._refuse(sender, submit.first_n, sequencer.origins.last_n(origin), Verdict.TOO_OLD)
+            return
+        for n, body in enumerate(submit.bodies, submit.first_n):
+            verdict = sequencer.origins.judge(origin, n, submit.known_seq, sequencer.next_seq)
+            if verdict is Verdict.NEXT:
+                sequencer.order(sender, incarnation, n, body)
+            elif verdict is Verdict.DUPLICATE:
+                answer = directory.answer_for(origin, n)
+                if answer is not None:
+                    self.turn.mark("answered-again")
+                    self.turn.send(sender, Answered(self.epoch, n, answer), valid_until=self.roll.office_until)
+            else:
+                self._refuse(sender, n, sequencer.origins.last_n(origin), verdict)
+                return
+
+    def _refuse(self, sender: str, n: int, last_n: int, verdict: Verdict) -> None:
+        refusal = SubmitRefused(DOMAIN_STREAM, n, last_n, verdict.value)
+        self.turn.send(sender, refusal, valid_until=self.roll.office_until)
+
+    # --- Calls and answers ---
+
+    def call(self) -> None:
+        """Call the nodes, unless our own disk hangs: a leader that cannot write falls silent."""
+        now = self.turn.now
+        self._call_at = now + self._timers.alive_interval
+        if self.turn.oldest_write_age >= self._timers.leader_silent:
+            self.turn.mark("leader-falls-silent")
+            return
+        version = self.voter.directory.list_version if self.is_open else 0
+        stable = self.voter.server.stable
+        self._list_version_called = version
+        until = self.roll.office_until
+        self.turn.multicast(DOMAIN_TOPIC, LeaderAlive(self.epoch, self.roll.call(now), version, stable), until)
+
+    def on_alive(self, sender: str, incarnation: int, alive: Alive) -> None:
+        """A node answers a call."""
+        if alive.epoch != self.epoch:
+            return
+        backs = alive.formed and sender in self._parameters.all_voters
+        counts = self.roll.answer((sender, incarnation), alive.echo, backs, self.turn.now)
+        if not self.is_open or not counts:
+            return
+        if self.voter.directory.nodes.is_up((sender, incarnation)):
+            self._suspicions.clear(sender)
+            ack = AliveAck(self.epoch, alive.count, self.roll.good_for(self.turn.now))
+            self.turn.send(sender, ack, valid_until=self.roll.office_until)
+
+    def on_node_list_ask(self, sender: str, ask: NodeListAsk) -> None:
+        """A node wants to know what has changed."""
+        if self.is_open:
+            directory = self.voter.directory
+            node = directory.nodes.get(sender)
+            if node is not None:
+                self._reach(sender, node.address)  # it may have been down when this office opened
+            entries = directory.node_entries(ask.have)
+            answer = NodeList(self.epoch, ask.have, directory.list_version, entries)
+            self.turn.send(sender, answer, valid_until=self.roll.office_until)
+
+    def _reach(self, name: str, address: str) -> None:
+        if self._reached.get(name) != address:
+            self._reached[name] = address
+            self.turn.connect(name, address)
+
+    # --- Who is in ---
+
+    def on_register(self, sender: str, incarnation: int, register: Register) -> None:
+        """A node wants to be in the list with this incarnation."""
+        if not self.is_open:
+            return
+        directory = self.voter.directory
+        self._reach(sender, register.address)
+        for key in sorted(directory.essentials | register.essentials):
+            here, there = directory.essentials.get(key, "not set"), register.essentials.get(key, "not set")
+            if here != there:
+                reason = f"parameter {key} is {there} on {sender} and {here} on {self.turn.node}"
+                self.turn.send(sender, Unwelcome(reason, key, here, there))
+                self.turn.journal("unwelcome", epoch=self.epoch, node=sender, reason=reason)
+                return
+        node = directory.nodes.get(sender)
+        if node is not None and incarnation < node.incarnation:
+            reason = f"incarnation {incarnation} of {sender} is older than {node.incarnation}, which is {node.status}"
+            self.turn.send(sender, Unwelcome(reason, "incarnation", str(node.incarnation), str(incarnation)))
+        elif node is None or incarnation > node.incarnation:
+            self._let_in(sender, incarnation, register)
+
+    def _let_in(self, name: str, incarnation: int, register: Register) -> None:
+        voter = name in self._parameters.all_voters
+        self._order(
+            NodeUp(name, incarnation, register.state_id, register.address, voter, register.pinned, register.priority)
+        )
+
+    def on_port_refused(self, node: str) -> None:
+        """Nothing listens at the node's address: one of two reasons to declare it down early."""
+        self._suspicions.refused_here(node, self.turn.now)
+        self._watch()
+
+    def on_suspect(self, sender: str, suspect: Suspect) -> None:
+        """Another node finds that nothing listens there."""
+        node = self.voter.directory.nodes.get(suspect.node)
+        if node is not None and node.incarnation == suspect.incarnation and sender != suspect.node:
+            self._suspicions.refused_at(suspect.node, sender, self.turn.now)
+            self._watch()
+
+    def on_goodbye(self, sender: str, incarnation: int) -> None:
+        """The node's incarnation will never act again."""
+        self._goodbyes.add((sender, incarnation))
+        self._watch()
+
+    def forget(self, name: str) -> None:
+        """A node shows a new incarnation: it has to say anew what it holds."""
+        self.roll.forget(name)
+        self.recovery.forget(name)
+        if self.sequencer is not None:
+            self.sequencer.forget(name)
+
+    def _watch(self) -> None:
+        """Order the difference between what is and what the directory says about the nodes."""
+        if not self.is_open:
+            return
+        directory, now = self.voter.directory, self.turn.now
+        nodes = directory.nodes.all()
+        others_up = [node.name for node in nodes if node.status == UP and node.name != self.turn.node]
+        for node in nodes:
+            if node.name != self.turn.node and node.status == UP:
+                self._watch_up(node, others_up)
+        for name, incarnation in directory.nodes.not_gone():
+            if (name, incarnation) in self._goodbyes or self.roll.overdue((name, incarnation), now):
+                self._order(NodeGone(name, incarnation))
+        for node in nodes:
+            known = directory.voters.get(node.name)
+            if node.voter and node.status == UP and known is not None and node.state_id != known:
+                self._replace(node, known)
+
+    def _watch_up(self, node: Node, others_up: list[str]) -> None:
+        node_id = (node.name, node.incarnation)
+        if node_id in self._goodbyes or self.roll.overdue(node_id, self.turn.now):
+            self._order(NodeDown(node.name, node.incarnation, False))
+        elif self._suspicions.confirmed(node.name, others_up, self.turn.now):
+            self.turn.mark("down-early")
+            self._order(NodeDown(node.name, node.incarnation, True))
+
+    def _replace(self, node: Node, known: str) -> None:
+        """Admit a voter's new state directory once the old one can act no more."""
+        if all(state_id != known for _, state_id in node.former):
+            self._order(VoterReplaced(node.name, node.state_id))
+
+    # --- Questions ---
+
+    def on_ask(self, sender: str, ask: Ask) -> None:
+        """A question; some need to know that nobody else is name server by now."""
+        if not self.is_open:
+            return
+        if ask.what == "hand-over":
+            self._hand_over(sender, ask)
+        elif ask.what == "group" and self.voter.directory.group(ask.key) is not None:
+            self._tell(sender, ask)
+        else:
+            self._questions.append((self.roll.n + 1, sender, ask))
+
+    def _tell(self, sender: str, ask: Ask) -> None:
+        directory = self.voter.directory
+        answer: dict[str, Any] = {}
+        problem = ""
+        if ask.what == "group":
+            group = directory.group(ask.key)
+            answer = {"group": None if group is None else group.as_answer()}
+        elif ask.what == "groups":
+            answer = {"groups": [group.as_answer() for group in directory.groups.all()]}
+        elif ask.what == "config":
+            value, version = directory.config(ask.key)
+            answer = {"value": value, "version": version}
+        else:
+            problem = f"the name server does not know the question {ask.what!r}"
+        until = self.roll.office_until
+        self.turn.send(sender, Tell(self.epoch, ask.number, answer, problem), valid_until=until)
+
+    def _answer_questions(self) -> None:
+        if not self._questions:
+            return
+        waiting: list[tuple[int, str, Ask]] = []
+        for after, sender, ask in self._questions:
+            if self.roll.backed_n >= after:
+                self._tell(sender, ask)
+            else:
+                waiting.append((after, sender, ask))
+        self._questions = waiting
+        if waiting and self.roll.n < waiting[-1][0]:
+            self.call()
+
+    def _hand_over(self, sender: str, ask: Ask) -> None:
+        problem = self._problem_with_successor(ask.key)
+        until = self.roll.office_until
+        self.turn.send(sender, Tell(self.epoch, ask.number, {"yielded": not problem}, problem), valid_until=until)
+        if not problem:
+            self._yield_to(ask.key)
+
+    def _problem_with_successor(self, name: str) -> str:
+        directory, sequencer = self.voter.directory, self.sequencer
+        node = directory.nodes.get(name)
+        if name == self.turn.node:
+            return f"{name} is the name server already"
+        if name not in self._parameters.all_voters:
+            return f"{name} is no voter; the voters are {', '.join(self._parameters.all_voters)}"
+        if node is None or node.status != UP:
+            return f"{name} is not up"
+        if node.priority < 0:
+            return f"{name} is configured never to be name server"
+        if sequencer is None or sequencer.held_by(name) < self.voter.server.log.last:
+            return f"{name} has not caught up with the directory yet; try again"
+        return ""
+
+    def _yield_to(self, name: str) -> None:
+        for other in self._parameters.all_voters:
+            if other != self.turn.node:
+                self.turn.send(other, Yield(self.epoch, name))
+        self.voter.yield_office(name)
+
+    def _yield_to_pinned(self) -> None:
+        if self._parameters.pinned or self.turn.now < self._pinned_not_before:
+            return
+        for node in self.voter.directory.nodes.all():
+            if node.pinned and node.status == UP and not self._problem_with_successor(node.name):
+                self.turn.mark("yields-to-pinned")
+                self._yield_to(node.name)
+                return
+
+    # --- Messages of the recovery, time ---
+
+    def on_opened(self, sender: str, opened: Opened) -> None:
+        """A voter has the log of our epoch."""
+        self.recovery.on_opened(sender, opened)
+        if self.sequencer is not None and opened.epoch == self.epoch:
+            self.sequencer.holds(sender, opened.last)
+
+    @property
+    def deadline(self) -> float:
+        """When something is to be done without a message."""
+        at = min(self._call_at, self._watch_at, self.recovery.deadline, self.roll.office_until)
+        return min(at, self.sequencer.deadline) if self.sequencer is not None else at
+
+    def tick(self) -> None:
+        """Time has passed."""
+        now = self.turn.now
+        self.recovery.tick()
+        if now >= self._call_at:
+            self.call()
+        if self.sequencer is not None:
+            self.sequencer.tick()
+            if now >= self._watch_at:
+                self._watch_at = now + self._timers.alive_interval
+                self._watch()
+                self._yield_to_pinned()
+
+    def flush(self) -> None:
+        """The end of a step."""
+        if self.sequencer is None:
+            return
+        self.sequencer.flush()
+        self.sequencer.tell_stable()
+        self._answer_questions()
+        if self.voter.directory.list_version != self._list_version_called:
+            self._call_at = min(self._call_at, self.turn.now + self._timers.alive_interval / 8)

@@ -1,0 +1,324 @@
+"""What the clients of this node ask of the name server, and how every call ends exactly once.
+
+A *question* is sent to whoever is name server and repeated until answered or late; late means *failed*: a
+read that was not answered did not happen.
+
+A *command* is submitted with the next number of this incarnation and repeated, to whoever is name server,
+until its answer comes. Numbers leave no gaps, so a command that was sent once is repeated even after its
+client was told "unknown" at its deadline. A command that was never sent is withdrawn at its deadline: it
+certainly did not happen. When the node goes on under a new incarnation, what was sent before is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from groupsvc.wire.client_messages import (
+    ClientReply,
+    ConfigAsk,
+    ConfigSet,
+    ConfigValue,
+    Done,
+    GroupRecord,
+    HandOverAsk,
+    LookUpAsk,
+    Problem,
+)
+from groupsvc.wire.limits import TIMEOUT_S_MAX
+
+from ..identity import Identity
+from ..parameters import Parameters
+from ..peer_messages import DOMAIN_STREAM, Answered, Ask, Submit, SubmitRefused, Tell
+from ..turn import Turn
+from .commands import FormGroup, SetConfig, encode_command
+from .member import Member
+
+WAITING_MAX = 10_000
+"""Calls of one node's clients that may wait at a time; more are refused at once."""
+
+
+@attrs.define
+class Call:
+    """One client's call, until it is answered."""
+
+    client: int
+    id: int
+    deadline: float
+    about: str
+    reply: Callable[[dict[str, Any]], ClientReply]
+    body: bytes = b""  # of a command
+    ask: Ask | None = None  # of a question
+    n: int = 0  # number of a command once it was sent
+    known_seq: int = 0
+    told: bool = False
+
+
+class Requests:
+    """All calls that wait for the name server."""
+
+    def __init__(self, turn: Turn, parameters: Parameters, identity: Identity, member: Member) -> None:
+        self.turn = turn
+        self._parameters = parameters
+        self._timers = parameters.timers
+        self._identity = identity
+        self._member = member
+        self._questions: dict[int, Call] = {}
+        self._unsent: list[Call] = []
+        self._sent: dict[int, Call] = {}
+        self._hand_overs: list[Call] = []
+        self._number = 0
+        self._last_n = 0
+        self._repeat_at = math.inf
+        self._wait = self._timers.repeat_first
+        self._served_by = ("", 0)
+
+    # --- Calls of clients ---
+
+    def on_look_up(self, client: int, message: LookUpAsk) -> None:
+        """Who leads this group, or make us its leader."""
+        me = self.turn.node
+
+        def reply(answer: dict[str, Any]) -> ClientReply:
+            group = answer.get("group")
+            if group is None:
+                if answer.get("ok") is False:
+                    return Problem(message.id, "failed", "refused", str(answer.get("problem", "")))
+                return GroupRecord(message.id, False, False, 0, message.group, 0, "", ())
+            view = group["active"]
+            servers = tuple(str(server[0]) for server in view["servers"])
+            formed = bool(answer.get("formed", False)) and view["leader"] == me
+            return GroupRecord(
+                message.id, True, formed, group["id"], group["name"], view["epoch"], view["leader"], servers
+            )
+
+        if message.form:
+            command = FormGroup(message.group, me, self._identity.incarnation, {})
+            self._submit(client, message.id, message.timeout, f"forming group {message.group!r}", reply,
+                         encode_command(command))  # fmt: skip
+        else:
+            self._question(client, message.id, message.timeout, "group", message.group, reply)
+
+    def on_config_ask(self, client: int, message: ConfigAsk) -> None:
+        """The value of a setting."""
+
+        def reply(answer: dict[str, Any]) -> ClientReply:
+            return ConfigValue(message.id, message.key, answer["value"], answer["version"])
+
+        self._question(client, message.id, message.timeout, "config", message.key, reply)
+
+    def on_config_set(self, client: int, message: ConfigSet) -> None:
+        """Set a setting if nobody else did."""
+
+        def reply(answer: dict[str, Any]) -> ClientReply:
+            if answer.get("ok"):
+                return ConfigValue(message.id, message.key, answer["value"], answer["version"])
+            stale = answer.get("version") != message.if_version
+            return Problem(message.id, "failed", "stale" if stale else "refused", str(answer.get("problem", "")))
+
+        command = SetConfig(message.key, message.value, message.if_version)
+        self._submit(client, message.id, message.timeout, f"setting {message.key!r}", reply, encode_command(command))
+
+    def on_hand_over(self, client: int, message: HandOverAsk) -> None:
+        """Make another voter name server; done when it calls."""
+        before = self._member.leader_epoch
+
+        def reply(answer: dict[str, Any]) -> ClientReply:
+            member = self._member
+            if member.leader == message.to and member.leader_epoch > before:
+                return Done(message.id)
+            text = f"{message.to} was named as successor, but {member.leader or 'nobody'} is name server now"
+            return Problem(message.id, "unknown", "superseded", text)
+
+        self._question(client, message.id, message.timeout, "hand-over", message.to, reply)
+
+    def _deadline(self, timeout: float) -> float:
+        return self.turn.now + (min(max(timeout, 0.0), TIMEOUT_S_MAX) if math.isfinite(timeout) else TIMEOUT_S_MAX)
+
+    def _question(
+        self, client: int, id: int, timeout: float, what: str, key: str, reply: Callable[[dict[str, Any]], ClientReply]
+    ) -> None:
+        self._number += 1
+        ask = Ask(self._number, what, key)
+        call = Call(client, id, self._deadline(timeout), f"{what} {key!r}", reply, ask=ask)
+        if self._take(call):
+            self._questions[self._number] = call
+            if self._member.hears_leader:
+                self.turn.send(self._member.leader, ask)
+            self._plan_repeat()
+
+    def _submit(
+        self, client: int, id: int, timeout: float, about: str, reply: Callable[[dict[str, Any]], ClientReply],
+        body: bytes,
+    ) -> None:  # fmt: skip
+        call = Call(client, id, self._deadline(timeout), about, reply, body=body)
+        if self._take(call):
+            self._unsent.append(call)
+            self._send_more()
+            self._plan_repeat()
+
+    def _take(self, call: Call) -> bool:
+        if len(self._questions) + len(self._unsent) + len(self._sent) + len(self._hand_overs) < WAITING_MAX:
+            return True
+        self._problem(call, "failed", "busy", f"{WAITING_MAX} calls are waiting on this node already")
+        return False
+
+    # --- Sending ---
+
+    def _send_more(self) -> None:
+        """Give numbers to what was not sent yet, as far as the window allows, and send it."""
+        member = self._member
+        if not self._unsent or not member.is_listed or not member.hears_leader:
+            return
+        room = self._parameters.answers_kept - len(self._sent)
+        now_sent, self._unsent = self._unsent[:room], self._unsent[room:] if room > 0 else self._unsent
+        if room <= 0 or not now_sent:
+            return
+        first_n = self._last_n + 1
+        for call in now_sent:
+            self._last_n += 1
+            call.n, call.known_seq = self._last_n, member.known_seq
+            self._sent[call.n] = call
+        bodies = tuple(call.body for call in now_sent)
+        self.turn.send(member.leader, Submit(DOMAIN_STREAM, first_n, member.known_seq, bodies))
+
+    def _plan_repeat(self) -> None:
+        if self._repeat_at == math.inf:
+            self._wait = self._timers.repeat_first
+            self._repeat_at = self.turn.now + self._wait
+
+    def _repeat(self) -> None:
+        member = self._member
+        if not (self._questions or self._unsent or self._sent):
+            self._repeat_at = math.inf
+            return
+        self._wait = min(2 * self._wait, self._timers.repeat_max)
+        self._repeat_at = self.turn.now + self._wait
+        if not member.hears_leader:
+            return
+        for call in self._questions.values():
+            if call.ask is not None:
+                self.turn.send(member.leader, call.ask)
+        if member.is_listed:
+            for call in self._sent.values():
+                self.turn.send(member.leader, Submit(DOMAIN_STREAM, call.n, call.known_seq, (call.body,)))
+            self._send_more()
+
+    def on_leader(self) -> None:
+        """A name server called: a new one has everything that waits sent to it at once."""
+        member = self._member
+        if (member.leader, member.leader_epoch) != self._served_by:
+            self._served_by = (member.leader, member.leader_epoch)
+            self._wait = self._timers.repeat_first / 2
+            self._repeat()
+            self._settle_hand_overs()
+        elif self._unsent:
+            self._send_more()
+
+    # --- Answers ---
+
+    def on_tell(self, tell: Tell) -> None:
+        """The answer to a question."""
+        call = self._questions.pop(tell.number, None)
+        if call is None:
+            return
+        if tell.problem:
+            self._problem(call, "failed", "refused", tell.problem)
+        elif tell.answer.get("yielded"):
+            self._hand_overs.append(call)
+            self._settle_hand_overs()
+        else:
+            self.turn.reply(call.client, call.reply(tell.answer))
+
+    def _settle_hand_overs(self) -> None:
+        waiting: list[Call] = []
+        for call in self._hand_overs:
+            reply = call.reply({})
+            if isinstance(reply, Done):
+                self.turn.reply(call.client, reply)
+            else:
+                waiting.append(call)
+        self._hand_overs = waiting
+
+    def on_answered(self, answered: Answered) -> None:
+        """A command of ours was applied."""
+        call = self._sent.pop(answered.n, None)
+        if call is None:
+            return
+        if not call.told:
+            self.turn.reply(call.client, call.reply(answered.answer))
+        self._send_more()
+
+    def on_submit_refused(self, refused: SubmitRefused) -> None:
+        """A gap closes by itself when the numbers before are repeated; too old stays too old.
+
+        The number itself must be used all the same, or everything after it would be a gap for ever: an empty
+        command takes its place. A late copy of the old one carries the old ``known_seq`` and is refused again.
+        """
+        call = self._sent.get(refused.first_n)
+        if refused.reason == "too old" and call is not None:
+            self._problem(call, "unknown", "too old", f"whether {call.about} was done is no longer known")
+            call.body, call.known_seq = b"", self._member.known_seq
+
+    def _problem(self, call: Call, family: str, code: str, text: str) -> None:
+        if not call.told:
+            call.told = True
+            problem = Problem(call.id, family, code, text)  # type: ignore[arg-type]
+            self.turn.reply(call.client, problem)
+
+    def on_client_gone(self, client: int) -> None:
+        """Nobody is there to be told any more."""
+        self._questions = {number: call for number, call in self._questions.items() if call.client != client}
+        self._unsent = [call for call in self._unsent if call.client != client]
+        self._hand_overs = [call for call in self._hand_overs if call.client != client]
+        for call in self._sent.values():
+            call.told = call.told or call.client == client
+
+    def start_again(self) -> None:
+        """A new incarnation: nobody knows what became of what the old one sent."""
+        for call in self._sent.values():
+            self._problem(call, "unknown", "declared down", f"this node was declared down while {call.about}")
+        self._sent.clear()
+        self._last_n = 0
+
+    # --- Time ---
+
+    @property
+    def deadline(self) -> float:
+        """When something is to be repeated or is late."""
+        at = self._repeat_at
+        for calls in (self._questions.values(), self._unsent, self._sent.values(), self._hand_overs):
+            for call in calls:
+                if call.deadline < at and not call.told:
+                    at = call.deadline
+        return at
+
+    def tick(self) -> None:
+        """Time has passed."""
+        now = self.turn.now
+        if now >= self._repeat_at:
+            self._repeat()
+        for number in [number for number, call in self._questions.items() if now >= call.deadline]:
+            call = self._questions.pop(number)
+            family = "unknown" if call.ask is not None and call.ask.what == "hand-over" else "failed"
+            self._problem(call, family, "timed out", self._why_late(call))
+        for call in [call for call in self._unsent if now >= call.deadline]:
+            self._unsent.remove(call)
+            self._problem(call, "failed", "timed out", self._why_late(call) + "; it was not sent")
+        for call in self._sent.values():
+            if now >= call.deadline and not call.told:
+                self._problem(call, "unknown", "timed out", self._why_late(call) + "; it may still be done")
+        for call in [call for call in self._hand_overs if now >= call.deadline]:
+            self._hand_overs.remove(call)
+            self._problem(call, "unknown", "timed out", self._why_late(call))
+
+    def _why_late(self, call: Call) -> str:
+        member = self._member
+        if not member.hears_leader:
+            return f"{call.about}: no name server answers {self.turn.node}"
+        if not member.is_listed:
+            return f"{call.about}: {self.turn.node} has not been let into the domain yet"
+        return f"{call.about}: the name server {member.leader} did not answer in time"

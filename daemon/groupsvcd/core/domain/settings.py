@@ -1,0 +1,73 @@
+"""The settings of the whole domain: key → value, changed by compare-and-set only.
+
+The version of a value is the number of the entry that set it, 0 if it was never set. Of two nodes that both
+read version 7 and both set, the one ordered first wins; the other is refused and told what is there now.
+A repeated command is recognised by its number at its origin and not by its content: two nodes that set the
+same value have not both won.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from groupsvc.wire.limits import CONFIG_KEY_CHARS_MAX, CONFIG_VALUE_BYTES_MAX
+
+from .commands import SetConfig, shown
+from .limits import CONFIG_BYTES_MAX, CONFIG_KEYS_MAX
+
+
+class Setting(NamedTuple):
+    """A value and the number of the entry that set it."""
+
+    value: str
+    version: int
+
+
+UNSET = Setting("", 0)
+
+
+class Settings:
+    """All settings, and how many bytes they take."""
+
+    def __init__(self, stored: tuple[tuple[str, str, int], ...] = ()) -> None:
+        self._settings = {key: Setting(value, version) for key, value, version in stored}
+        self._bytes = sum(_size(key, setting.value) for key, setting in self._settings.items())
+
+    def get(self, key: str) -> Setting:
+        """The setting; version 0 if there is none."""
+        return self._settings.get(key, UNSET)
+
+    def problem_with(self, command: SetConfig) -> str:
+        """Why this cannot be set, or ""."""
+        if not 1 <= len(command.key) <= CONFIG_KEY_CHARS_MAX:
+            return f"a key has 1 to {CONFIG_KEY_CHARS_MAX} characters, not {len(command.key)}"
+        if command.key.startswith("_"):
+            return f"key {shown(command.key)} begins with _, which is reserved"
+        if len(command.value.encode()) > CONFIG_VALUE_BYTES_MAX:
+            return f"the value of {shown(command.key)} takes more than {CONFIG_VALUE_BYTES_MAX} bytes"
+        present = self.get(command.key)
+        if command.if_version != present.version:
+            return f"{shown(command.key)} is at version {present.version}, not {command.if_version}"
+        if present is UNSET and len(self._settings) >= CONFIG_KEYS_MAX:
+            return f"the domain has {CONFIG_KEYS_MAX} settings; no more fit"
+        if self._bytes_with(command) > CONFIG_BYTES_MAX:
+            return f"all settings together would take more than {CONFIG_BYTES_MAX} bytes"
+        return ""
+
+    def set(self, command: SetConfig, seq: int) -> None:
+        """Entry ``seq`` sets the value."""
+        self._bytes = self._bytes_with(command)
+        self._settings[command.key] = Setting(command.value, seq)
+
+    def stored(self) -> tuple[tuple[str, str, int], ...]:
+        """Everything, by key."""
+        return tuple((key, *self._settings[key]) for key in sorted(self._settings))
+
+    def _bytes_with(self, command: SetConfig) -> int:
+        present = self._settings.get(command.key)
+        freed = 0 if present is None else _size(command.key, present.value)
+        return self._bytes - freed + _size(command.key, command.value)
+
+
+def _size(key: str, value: str) -> int:
+    return len(key.encode()) + len(value.encode())

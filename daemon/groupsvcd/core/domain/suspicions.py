@@ -1,0 +1,38 @@
+"""Early suspicion: nothing listens at a node's address any more.
+
+A refused connection proves that the process is gone, but one observer may be wrong about the address or the
+network. So a node is declared down early only if the name server and one other node that is up are both
+refused, within a short time; with nobody else to ask, the name server's own refusal is enough.
+"""
+
+from __future__ import annotations
+
+
+class Suspicions:
+    """Refusals the name server has heard of lately."""
+
+    def __init__(self, within: float) -> None:
+        self._within = within
+        self._here: dict[str, float] = {}
+        self._elsewhere: dict[str, dict[str, float]] = {}
+
+    def refused_here(self, node: str, now: float) -> None:
+        """The name server itself was refused."""
+        self._here[node] = now
+
+    def refused_at(self, node: str, observer: str, now: float) -> None:
+        """Another node was refused."""
+        self._elsewhere.setdefault(node, {})[observer] = now
+
+    def clear(self, node: str) -> None:
+        """The node has been heard from."""
+        self._here.pop(node, None)
+        self._elsewhere.pop(node, None)
+
+    def confirmed(self, node: str, others_up: list[str], now: float) -> bool:
+        """Whether enough observers agree; ``others_up`` are the nodes besides the name server that are up."""
+        if node not in self._here or now - self._here[node] > self._within:
+            return False
+        observers = [name for name in others_up if name != node]
+        heard = self._elsewhere.get(node, {})
+        return not observers or any(name in heard and now - heard[name] <= self._within for name in observers)

@@ -1,0 +1,323 @@
+"""The engine of one daemon: events in, effects out, nothing else.
+
+``step`` first lets expire what time has ended (an office, a lease), then gives the event to the part it
+concerns, handles what the parts sent to their own node, flushes what was ordered, and returns the effects.
+Which part does what:
+
+    member     registration, lease, node list        every node
+    requests   calls of local clients                every node
+    voter      stream, directory, election, office   voters only
+"""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+from groupsvc.wire.client_messages import (
+    ClientRequest,
+    ConfigAsk,
+    ConfigSet,
+    HandOverAsk,
+    LookUpAsk,
+    NodeStatus,
+    Status,
+    StatusAsk,
+)
+
+from .domain.member import Member
+from .domain.requests import Requests
+from .domain.voter import Voter
+from .effects import Effect
+from .events import ClientFrame, ClientGone, Event, PeerFrame, PeerRefused, Persisted, Tick
+from .identity import Identity
+from .parameters import Parameters
+from .peer_messages import (
+    Alive,
+    AliveAck,
+    Answered,
+    Ask,
+    Canvass,
+    Goodbye,
+    LeaderAlive,
+    NodeList,
+    NodeListAsk,
+    PeerMessage,
+    Register,
+    Submit,
+    SubmitRefused,
+    Suspect,
+    Tell,
+    Unwelcome,
+)
+from .records import NO_DOMAIN, NodeRecord, Stored
+from .turn import Turn
+
+
+class Engine:
+    """The whole protocol of one node."""
+
+    def __init__(self, parameters: Parameters, stored: Stored, incarnation: int, rng: Random) -> None:
+        self.parameters = parameters
+        self.turn = Turn(parameters.node)
+        self.identity = Identity(incarnation, stored.domain)
+        self.member = Member(self.turn, parameters, stored.state_id, self.identity, rng, self._declared_down)
+        self.requests = Requests(self.turn, parameters, self.identity, self.member)
+        self.voter: Voter | None = None
+        if parameters.is_voter:
+            self.voter = Voter(self.turn, parameters, stored, rng, self.identity)
+            self.voter.nodes = lambda: self.member.nodes
+        self._newest: dict[str, int] = {}  # incarnations of the other nodes
+        self._heard_at: dict[str, float] = {}
+        self._trouble: dict[str, str] = {}
+
+    @property
+    def incarnation(self) -> int:
+        """Goes into every frame."""
+        return self.identity.incarnation
+
+    @property
+    def domain(self) -> bytes:
+        """Goes into every frame; all zero until this node is in a domain."""
+        return self.identity.domain
+
+    # --- Steps ---
+
+    def start(self, now: float) -> list[Effect]:
+        """The first step."""
+        self.turn.now = now
+        voter = self.voter
+        self.turn.journal("started", state_id="" if voter is None else voter.state_id, voter=voter is not None,
+                          formed=voter is not None and voter.formed)  # fmt: skip
+        for name, address in sorted(self.parameters.voter_addresses.items()):
+            self.turn.connect(name, address)
+        if voter is not None:
+            voter.start()
+        return self._finish()
+
+    def step(self, event: Event, now: float) -> list[Effect]:
+        """What is to be done about ``event``, which happens at ``now``."""
+        turn, voter = self.turn, self.voter
+        turn.now = now
+        self.member.expire()
+        if voter is not None:
+            voter.expire()
+        if isinstance(event, PeerFrame):
+            self._on_frame(event)
+        elif isinstance(event, Persisted):
+            turn.persisted(event.number)
+        elif isinstance(event, Tick):
+            self._tick()
+        elif isinstance(event, ClientFrame):
+            self._on_client(event.client, event.message)
+        elif isinstance(event, PeerRefused):
+            self._on_refused(event.node)
+        elif isinstance(event, ClientGone):
+            self.requests.on_client_gone(event.client)
+        return self._finish()
+
+    def _tick(self) -> None:
+        self.member.tick()
+        self.requests.tick()
+        if self.voter is not None:
+            self.voter.tick()
+
+    def _finish(self) -> list[Effect]:
+        turn, voter = self.turn, self.voter
+        while True:
+            while turn.round_trip:
+                self._on_message(turn.node, self.incarnation, self.domain, turn.round_trip.popleft())
+            if voter is not None:
+                voter.flush()
+            if not turn.round_trip:
+                break
+        effects, turn.effects = turn.effects, []
+        return effects
+
+    @property
+    def deadline(self) -> float:
+        """When the next Tick is needed."""
+        at = min(self.member.deadline, self.requests.deadline)
+        return at if self.voter is None else min(at, self.voter.deadline)
+
+    # --- Frames ---
+
+    def _on_frame(self, frame: PeerFrame) -> None:
+        sender = frame.sender
+        if sender == self.turn.node:
+            self._note_trouble(sender, "another daemon sends under this node's name")
+            return
+        if NO_DOMAIN != frame.domain != self.domain != NO_DOMAIN:
+            self.turn.mark("foreign-domain")
+            return
+        newest = self._newest.get(sender, 0)
+        if frame.incarnation < newest:
+            self.turn.mark("old-incarnation")
+            return
+        if frame.incarnation > newest:
+            self._newest[sender] = frame.incarnation
+            if newest and self.voter is not None:
+                self.voter.on_new_incarnation(sender)
+        self._heard_at[sender] = self.turn.now
+        for message in frame.messages:
+            self._on_message(sender, frame.incarnation, frame.domain, message)
+
+    def _on_message(self, sender: str, incarnation: int, domain: bytes, message: PeerMessage) -> None:
+        voter = self.voter
+        office = voter.office if voter is not None else None
+        if isinstance(message, LeaderAlive):
+            self._on_leader_alive(sender, domain, message)
+        elif isinstance(message, Alive):
+            if office is not None:
+                office.on_alive(sender, incarnation, message)
+        elif isinstance(message, AliveAck):
+            self.member.on_alive_ack(sender, message)
+        elif isinstance(message, NodeListAsk):
+            if office is not None:
+                office.on_node_list_ask(sender, message)
+        elif isinstance(message, NodeList):
+            self.member.on_node_list(sender, message)
+        elif isinstance(message, Register):
+            if office is not None:
+                office.on_register(sender, incarnation, message)
+        elif isinstance(message, Unwelcome):
+            self._note_trouble(sender, message.reason)
+            self.member.on_unwelcome(message)
+        elif isinstance(message, Suspect):
+            if office is not None:
+                office.on_suspect(sender, message)
+        elif isinstance(message, Goodbye):
+            self.member.lose_leader(sender)
+            if voter is not None:
+                voter.on_goodbye(sender, incarnation)
+        elif isinstance(message, Submit):
+            if office is not None:
+                office.on_submit(sender, incarnation, message)
+        elif isinstance(message, Ask):
+            if office is not None:
+                office.on_ask(sender, message)
+        elif isinstance(message, Answered):
+            self.requests.on_answered(message)
+        elif isinstance(message, Tell):
+            self.requests.on_tell(message)
+        elif isinstance(message, SubmitRefused):
+            self.requests.on_submit_refused(message)
+        elif voter is not None:
+            if isinstance(message, Canvass) and not self._agrees_with(sender, message.essentials):
+                return
+            voter.on_message(sender, incarnation, domain, message)
+
+    def _on_leader_alive(self, sender: str, domain: bytes, message: LeaderAlive) -> None:
+        if sender not in self.parameters.all_voters:
+            return
+        voter = self.voter
+        if voter is not None and not voter.on_leader_alive(sender, message):
+            return
+        if self.domain == NO_DOMAIN and voter is None:
+            self.identity.domain = domain
+            self.turn.persist(NodeRecord(self.incarnation, domain))
+        self.member.on_leader_alive(sender, message, voter is not None and voter.formed)
+        self.requests.on_leader()
+
+    def _agrees_with(self, sender: str, essentials: dict[str, str]) -> bool:
+        """Whether a candidate has our essential parameters; if not, both sides say which one differs."""
+        mine = self.parameters.essentials()
+        if essentials == mine:
+            self._trouble.pop(sender, None)
+            return True
+        key = next(key for key in sorted(mine | essentials) if mine.get(key) != essentials.get(key))
+        here, there = mine.get(key, "not set"), essentials.get(key, "not set")
+        reason = f"parameter {key} is {there} on {sender} and {here} on {self.turn.node}"
+        self._note_trouble(sender, reason)
+        if self.voter is not None and self.voter.formed:
+            self.turn.send(sender, Unwelcome(reason, key, here, there))
+        return False
+
+    def _note_trouble(self, sender: str, text: str) -> None:
+        if self._trouble.get(sender) != text:
+            self._trouble[sender] = text
+            self.turn.journal("trouble", text=text, sender=sender)
+
+    def _on_refused(self, node: str) -> None:
+        self.member.lose_leader(node)
+        if self.voter is not None:
+            self.voter.on_port_refused(node)
+        entry = self.member.nodes.get(node)
+        if entry is not None and entry.status == "up" and self.member.hears_leader:
+            if self.member.leader not in (node, self.turn.node):
+                self.turn.send(self.member.leader, Suspect(node, entry.incarnation))
+
+    # --- Clients ---
+
+    def _on_client(self, client: int, message: ClientRequest) -> None:
+        if isinstance(message, StatusAsk):
+            self.turn.reply(client, self.status(message.id, self.turn.now))
+        elif isinstance(message, LookUpAsk):
+            self.requests.on_look_up(client, message)
+        elif isinstance(message, ConfigAsk):
+            self.requests.on_config_ask(client, message)
+        elif isinstance(message, ConfigSet):
+            self.requests.on_config_set(client, message)
+        elif isinstance(message, HandOverAsk):
+            self.requests.on_hand_over(client, message)
+
+    def _declared_down(self, known: int) -> None:
+        """The others gave this incarnation up: go on under a new one."""
+        old = self.identity.incarnation
+        self.turn.journal("down_learned", old=old)
+        self.identity.incarnation = max(old, known) + 1
+        self.turn.persist(NodeRecord(self.incarnation, self.domain))
+        self.requests.start_again()
+        self.member.start_again()
+
+    # --- Status ---
+
+    def status(self, request_id: int, now: float) -> Status:
+        """What this daemon knows, for people."""
+        member, voter = self.member, self.voter
+        leader = member.leader if member.hears_leader else ""
+        role = "node"
+        if voter is not None:
+            role = "name server" if voter.office is not None else "voter" if voter.formed else "blank voter"
+        nodes = tuple(
+            NodeStatus(entry.name, entry.incarnation, entry.status, entry.address, entry.voter, entry.name == leader)
+            for _, entry in sorted(member.nodes.items())
+        )
+        return Status(
+            id=request_id,
+            node=self.parameters.node,
+            incarnation=self.incarnation,
+            domain=self.domain.hex() if self.domain != NO_DOMAIN else "",
+            role=role,
+            election=voter.election.state.value if voter else ("leader known" if leader else "leader unknown"),
+            name_server=leader,
+            epoch=member.leader_epoch,
+            list_version=member.list_version,
+            lease_left=max(0.0, member.lease_until - now) if math.isfinite(member.lease_until) else 0.0,
+            suspended=member.isolated,
+            trouble=self._trouble_in_words(leader),
+            nodes=nodes,
+            applied=voter.directory.applied if voter else 0,
+            stable=voter.server.stable if voter else 0,
+        )
+
+    def _trouble_in_words(self, leader: str) -> str:
+        if not leader and self.voter is not None:
+            if text := "; ".join(text for _, text in sorted(self._trouble.items())):
+                return text
+            silent = self.parameters.timers.leader_silent * 2
+            voters = self.parameters.all_voters
+            away = [
+                name
+                for name in voters
+                if name != self.turn.node and self.turn.now - self._heard_at.get(name, -math.inf) > silent
+            ]
+            if not self.voter.formed:
+                return f"not formed yet: waits for {', '.join(away)}" if away else "not formed yet"
+            if len(voters) - len(away) < self.parameters.majority:
+                witness = ", or a witness" if len(voters) == 2 else ""
+                return f"suspended: no majority of voters; needs {' or '.join(away)}{witness}"
+            return "no name server yet"
+        if not leader:
+            return "no name server answers"
+        return self.member.trouble if self.member.isolated else ""

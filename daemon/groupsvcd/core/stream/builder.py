@@ -1,0 +1,65 @@
+"""Building a new log beside the old one.
+
+Two parties do this. A new leader fetches the best log that was reported to it; a server fetches, from the
+leader, what the log of the new epoch has and its own has not. Until the new log is complete the old one is
+what the server reports and repairs from: dropping the old tail too early loses stable entries when the
+leader dies half way.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..parameters import Timers
+from ..peer_messages import Repair, RepairAsk
+
+
+class Builder:
+    """The log that will be: own entries up to ``keep``, then what is fetched, up to ``last``."""
+
+    def __init__(self, stream: int, source: str, source_accepted: int, keep: int, last: int, timers: Timers) -> None:
+        self.stream = stream
+        self.source = source
+        self.source_accepted = source_accepted
+        self.keep = keep
+        self.last = last
+        self.entries: list[bytes] = []
+        self.checkpoint_seq = 0
+        self.checkpoint = b""
+        self._timers = timers
+        self._wait = timers.repeat_first
+        self.ask_at = -math.inf if self.missing else math.inf
+
+    @property
+    def reached(self) -> int:
+        """Up to where the new log is there."""
+        return max(self.keep, self.checkpoint_seq) + len(self.entries)
+
+    @property
+    def missing(self) -> bool:
+        """Whether something is still to be fetched."""
+        return self.reached < self.last
+
+    def next_ask(self, now: float) -> RepairAsk | None:
+        """What to send to ``source`` now, if it is time to."""
+        if not self.missing or now < self.ask_at:
+            return None
+        self.ask_at = now + self._wait
+        self._wait = min(2 * self._wait, self._timers.repeat_max)
+        return RepairAsk(self.stream, self.source_accepted, self.reached + 1, self.last)
+
+    def take(self, sender: str, repair: Repair) -> bool:
+        """Use an answer; returns whether it brought anything."""
+        if sender != self.source or repair.accepted != self.source_accepted or not self.missing:
+            return False
+        before = self.reached
+        if repair.checkpoint_seq > self.reached:
+            self.checkpoint_seq, self.checkpoint = repair.checkpoint_seq, repair.checkpoint
+            self.entries = []
+        if repair.first <= self.reached + 1:
+            self.entries.extend(repair.entries[self.reached + 1 - repair.first :])
+        if self.reached == before:
+            return False
+        self._wait = self._timers.repeat_first
+        self.ask_at = -math.inf if self.missing else math.inf
+        return True

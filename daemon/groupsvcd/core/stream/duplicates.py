@@ -1,0 +1,61 @@
+"""Duplicates and order per sender: which submitted numbers may be numbered now.
+
+An origin (a node's incarnation) counts what it submits to a stream 1, 2, 3 … and repeats it until told that
+it is stable. The leader numbers only the next one of each origin, so that a repetition is never numbered
+twice and no sender overtakes itself. The table is a function of the entries: whoever has the log has it.
+
+A forgotten origin must not come back as a new one. Its node's failure was ordered, or its last entry lies
+``logical_lifetime`` numbers back; in both cases what still arrives is *too old* and is never numbered.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from .entries import decode_entry
+
+Origin = tuple[str, int]
+
+
+class Verdict(enum.Enum):
+    """What becomes of a submitted number."""
+
+    NEXT = "next"
+    DUPLICATE = "duplicate"
+    GAP = "gap"
+    TOO_OLD = "too old"
+
+
+class DuplicateFilter:
+    """origin → (last number ordered, its seq), including what is ordered but not stable yet."""
+
+    def __init__(self, table: dict[Origin, tuple[int, int]], logical_lifetime: int) -> None:
+        self._table = dict(table)
+        self._lifetime = logical_lifetime
+
+    def note(self, seq: int, entry: bytes) -> None:
+        """An entry of the log that the table does not know yet."""
+        parts = decode_entry(entry)
+        if parts.origin:
+            self._table[(parts.origin, parts.incarnation)] = (parts.n, seq)
+
+    def last_n(self, origin: Origin) -> int:
+        """The number up to which this origin's submissions are in the log."""
+        return self._table.get(origin, (0, 0))[0]
+
+    def judge(self, origin: Origin, n: int, known_seq: int, next_seq: int) -> Verdict:
+        """Whether ``n`` of ``origin`` may become entry ``next_seq``."""
+        row = self._table.get(origin)
+        if row is not None and n <= row[0]:
+            return Verdict.DUPLICATE
+        if next_seq - known_seq > self._lifetime or (row is None and n != 1):
+            return Verdict.TOO_OLD
+        return Verdict.NEXT if row is None or n == row[0] + 1 else Verdict.GAP
+
+    def ordered(self, origin: Origin, n: int, seq: int) -> None:
+        """``n`` of ``origin`` has become entry ``seq``."""
+        self._table[origin] = (n, seq)
+
+    def forget(self, origin: Origin) -> None:
+        """The origin's failure was ordered."""
+        self._table.pop(origin, None)

@@ -1,0 +1,85 @@
+"""How entries get into a log that must have no gaps, and how a gap is found and closed.
+
+Orders may be lost, doubled and overtake one another. What continues the log is appended; what lies
+beyond a gap waits in ``pending``; the gap itself is asked for after ``repair_delay``, because most gaps are
+only a reordering. Asking again backs off, so that a hole shared by many does not become a storm. The ones
+to ask are the other servers in turn, the leader last: it has the most to do.
+"""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+from ..parameters import Timers
+from .log import Log
+
+PENDING_ENTRIES_MAX = 4096
+"""What may wait beyond a gap; more is dropped and asked for again. Bounds memory under heavy loss."""
+
+
+class Intake:
+    """Feeds one log."""
+
+    def __init__(self, log: Log, timers: Timers, rng: Random) -> None:
+        self.log = log
+        self._timers = timers
+        self._rng = rng
+        self._pending: dict[int, bytes] = {}
+        self._known_last = 0
+        self._attempts = 0
+        self.ask_at = math.inf
+
+    def offer(self, first_seq: int, entries: tuple[bytes, ...], now: float) -> tuple[bytes, ...]:
+        """Take entries numbered from ``first_seq`` on; returns those that now continue the log."""
+        log = self.log
+        upto = first_seq + len(entries) - 1
+        self.expect(upto, now)
+        if upto <= log.last:
+            return ()
+        if first_seq > log.last + 1:
+            if len(self._pending) + len(entries) <= PENDING_ENTRIES_MAX:
+                self._pending.update(zip(range(first_seq, upto + 1), entries, strict=True))
+            return ()
+        fresh = list(entries[log.last + 1 - first_seq :])
+        while self._pending and (found := self._pending.pop(log.last + 1 + len(fresh), None)) is not None:
+            fresh.append(found)
+        log.append(tuple(fresh))
+        self._settle(now)
+        return tuple(fresh)
+
+    def expect(self, last: int, now: float) -> None:
+        """Entries up to ``last`` exist."""
+        if last > self._known_last:
+            self._known_last = last
+        if self._known_last > self.log.last and self.ask_at == math.inf:
+            self.ask_at = now + self._timers.repair_delay
+
+    def _settle(self, now: float) -> None:
+        self._attempts = 0
+        self.ask_at = math.inf
+        if self._pending:
+            self._pending = {seq: entry for seq, entry in self._pending.items() if seq > self.log.last}
+        self.expect(0, now)
+
+    def next_ask(self, now: float) -> tuple[int, int, int] | None:
+        """If it is time to ask: (first, upto, how often asked before); plans the next time."""
+        if now < self.ask_at:
+            return None
+        if self._known_last <= self.log.last:
+            self.ask_at = math.inf
+            return None
+        attempt = self._attempts
+        self._attempts += 1
+        wait = min(self._timers.repair_delay * 2 ** min(attempt + 1, 10), self._timers.repeat_max)
+        self.ask_at = now + wait * (1 + 0.5 * self._rng.random())
+        first = self.log.last + 1
+        upto = min(self._pending, default=self._known_last + 1) - 1
+        return (first, max(upto, first), attempt)
+
+    def reset(self) -> None:
+        """A new epoch: what was announced under the old one is void."""
+        self._pending.clear()
+        self._known_last = 0
+        self._attempts = 0
+        self.ask_at = math.inf

@@ -1,0 +1,120 @@
+"""A receiver: a node that follows a stream without holding it for others.
+
+C is no server of the stream; it hears what the leader multicasts and delivers what is stable. It promised
+nothing, so it must be careful with what it keeps: an entry it got in epoch 7 may have been replaced in the
+log of epoch 8. So on the first frame of a higher epoch it drops everything above the stable number it
+already knew. An entry out of a repair is taken if the answering server has it stable, or has accepted the
+very epoch the receiver follows.
+
+In the domain stream a *blank* voter is a receiver: one whose state directory is new. It follows until it has
+delivered the entry that makes it a voter again; only then does it become a server.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from zlib import crc32
+
+from ..parameters import Timers
+from ..peer_messages import Beat, Order, Repair, RepairAsk
+from ..turn import Turn
+from .entries import decode_entry
+from .intake import Intake
+from .log import Log
+from .server import Host, whom_to_ask
+
+
+class Receiver:
+    """This node's follow-up of one stream, in memory."""
+
+    def __init__(
+        self, turn: Turn, stream: int, servers: tuple[str, ...], timers: Timers, rng: Random, host: Host
+    ) -> None:
+        self.turn = turn
+        self.stream = stream
+        self.servers = servers
+        self.epoch = 0
+        self.leader = ""
+        self.log = Log()
+        self.stable_said = 0
+        self.delivered = 0
+        self._host = host
+        self.intake = Intake(self.log, timers, rng)
+
+    @property
+    def stable(self) -> int:
+        """Up to where this copy is known to be stable."""
+        return min(self.stable_said, self.log.last)
+
+    def follow(self, epoch: int, leader: str = "") -> bool:
+        """Note the epoch of a frame; returns whether it is the one to follow (not an old one)."""
+        if epoch < self.epoch:
+            return False
+        if epoch > self.epoch:
+            stable = self.stable
+            self.log.switch(epoch, stable, ())
+            self.stable_said = stable
+            self.intake.reset()
+            self.epoch = epoch
+            self.leader = leader
+            self.turn.mark("receiver-new-epoch")
+        if leader:
+            self.leader = leader
+        return True
+
+    def on_order(self, sender: str, order: Order) -> None:
+        """The leader orders entries."""
+        if self.follow(order.epoch, sender):
+            self.intake.offer(order.first_seq, order.entries, self.turn.now)
+            self._learn_stable(order.stable)
+
+    def on_beat(self, sender: str, beat: Beat) -> None:
+        """The leader says where the stream stands."""
+        if self.follow(beat.epoch, sender):
+            self.intake.expect(beat.last, self.turn.now)
+            self._learn_stable(beat.stable)
+
+    def on_repair(self, repair: Repair) -> None:
+        """Entries that were asked for."""
+        if repair.accepted > self.epoch:
+            self.follow(repair.accepted)
+        usable = repair.entries
+        if repair.accepted < self.epoch:
+            usable = usable[: max(0, repair.stable - repair.first + 1)]
+        if repair.checkpoint_seq > self.log.last:
+            seq = repair.checkpoint_seq
+            self.log.set_checkpoint(seq, repair.checkpoint, seq)
+            self.delivered = self.stable_said = seq
+            self.turn.journal("restored", group=self.stream, epoch=self.epoch, seq=seq)
+            self._host.restore(seq, repair.checkpoint)
+        if usable and repair.first <= self.log.last + 1:
+            self.intake.offer(repair.first, usable, self.turn.now)
+            taken = repair.first + len(usable) - 1
+            self._learn_stable(min(repair.stable, taken))
+            self.turn.mark("receiver-repaired")
+
+    def _learn_stable(self, stable: int) -> None:
+        self.stable_said = max(self.stable_said, stable)
+        while self.delivered < self.stable:
+            seq = self.delivered + 1
+            entry = self.log.entry(seq)
+            parts = decode_entry(entry)
+            origin = f"{parts.origin}/{parts.incarnation}" if parts.origin else ""
+            self.turn.journal("delivered", group=self.stream, epoch=self.epoch, seq=seq, crc=crc32(entry),
+                              origin=origin, n=parts.n)  # fmt: skip
+            self.delivered = seq
+            self._host.deliver(seq, entry)
+
+    @property
+    def deadline(self) -> float:
+        """When the next repair is to be asked for."""
+        return self.intake.ask_at
+
+    def tick(self) -> None:
+        """Ask for what is missing."""
+        ask = self.intake.next_ask(self.turn.now)
+        if ask is not None:
+            first, upto, attempt = ask
+            target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
+            if target:
+                self.turn.send(target, RepairAsk(self.stream, self.epoch, first, upto))

@@ -1,0 +1,208 @@
+"""Taking over a stream: promise → choose → open.
+
+A led epoch 7 and died. B has the authority for epoch 8 (the domain stream: enough voters support it; a
+group: the directory granted it). B may not order anything before it has everything that may have been
+stable:
+
+1. B promises 8 itself, then asks the servers for their promise. Each answer reports a log: (accepted epoch,
+   last entry). With enough promises no entry can become stable in epoch 7 any more, and at least one of the
+   reports has everything that did.
+2. B takes the report with the largest (accepted, last). The accepted epoch comes first: a longer log of an
+   older epoch may end in entries that were replaced. It fetches what its own log lacks.
+3. B switches to that log (accepted = 8, on disk), and only then tells the servers to *open* it.
+4. When enough servers have opened, the whole of the opened log is stable and B goes on numbering after it.
+
+A server that comes late is asked for its promise and told to open at any time later; that is how one that
+was away gets back in.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable
+from zlib import crc32
+
+from ..parameters import Timers
+from ..peer_messages import Claim, Open, Opened, Promised, Repair
+from ..turn import Turn
+from .builder import Builder
+from .server import Server
+
+
+class Phase(enum.Enum):
+    """How far a recovery is."""
+
+    ASKING = "asking"
+    FETCHING = "fetching"
+    OPENING = "opening"
+    OPEN = "open"
+    ABANDONED = "abandoned"
+
+
+class Recovery:
+    """One leader's way from the authority for an epoch to an open stream."""
+
+    def __init__(
+        self, turn: Turn, server: Server, claim: Claim, *, enough: int, enough_open: int, timers: Timers,
+        genesis: Callable[[], tuple[bytes, ...]], won: Callable[[], None], opened: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self.turn = turn
+        self.server = server
+        self.epoch = claim.epoch
+        self.phase = Phase.ASKING
+        self.reports: dict[str, Promised] = {}
+        self.opened_by: dict[str, int] = {}
+        self.claimed_at = math.inf
+        self.progress_at = turn.now
+        self._claim = claim
+        self._enough = enough
+        self._enough_open = enough_open
+        self._timers = timers
+        self._genesis = genesis
+        self._won = won
+        self._opened = opened
+        self._builder: Builder | None = None
+        self._open: Open | None = None
+        self._repeat_at = math.inf
+        self._wait = timers.repeat_first
+
+    def begin(self) -> None:
+        """Promise the epoch ourselves; ask the others once that is safe."""
+        self.server.promise(self.epoch)
+
+        def safe() -> None:
+            if self.server.promised == self.epoch and self.phase is Phase.ASKING:
+                self.claimed_at = self.turn.now
+                self.reports[self.turn.node] = self.server.report()
+                self._ask_all()
+                self._count()
+
+        self.turn.persist(self.server.promise_record(), done=safe)
+
+    def _ask_all(self) -> None:
+        self._repeat_at = self.turn.now + self._wait
+        self._wait = min(2 * self._wait, self._timers.repeat_max)
+        for name in self.server.servers:
+            if name not in self.reports:
+                self.turn.send(name, self._claim)
+            elif self._open is not None and name not in self.opened_by:
+                self.turn.send(name, self._open)
+
+    def on_promised(self, sender: str, report: Promised) -> None:
+        """A server promises and reports its log."""
+        if report.epoch != self.epoch or sender not in self.server.servers or self.phase is Phase.ABANDONED:
+            return
+        new = sender not in self.reports
+        self.reports[sender] = report
+        if self.phase is Phase.ASKING:
+            self._count()
+        elif new and self._open is not None:
+            self.turn.send(sender, self._open)
+            self._hurry()
+
+    def _count(self) -> None:
+        if len(self.reports) >= self._enough and self.turn.node in self.reports:
+            self._won()
+            self._choose()
+
+    def _choose(self) -> None:
+        me, server = self.turn.node, self.server
+        names = [me, *sorted(name for name in self.reports if name != me)]
+        best = max(names, key=lambda name: (self.reports[name].accepted, self.reports[name].last))
+        report = self.reports[best]
+        self.phase = Phase.FETCHING
+        self.progress_at = self.turn.now
+        if report.accepted == 0:
+            builder = Builder(server.stream, me, 0, server.log.last, server.log.last, self._timers)
+            builder.entries.extend(self._genesis())
+        else:
+            keep = server.common_upto(report.accepted, report.last)
+            builder = Builder(server.stream, best, report.accepted, keep, report.last, self._timers)
+        self._builder = builder
+        if best != me:
+            self.turn.mark("leader-fetches-log")
+        self._fetch_on(report.accepted)
+
+    def _fetch_on(self, accepted: int) -> None:
+        builder = self._builder
+        if builder is None:
+            return
+        ask = builder.next_ask(self.turn.now)
+        if ask is not None:
+            self.turn.send(builder.source, ask)
+        elif not builder.missing:
+            self._install(builder, accepted)
+
+    def on_repair(self, sender: str, repair: Repair) -> None:
+        """A piece of the chosen log."""
+        if self.phase is Phase.FETCHING and self._builder is not None and self._builder.take(sender, repair):
+            self.progress_at = self.turn.now
+            self._fetch_on(self._builder.source_accepted)
+
+    def _install(self, builder: Builder, accepted: int) -> None:
+        self._builder = None
+        server, turn = self.server, self.turn
+        known = server.stable
+        stable = max(report.stable for report in self.reports.values())
+        server.leader = turn.node
+        self._open = Open(server.stream, self.epoch, accepted, builder.reached, stable, server.log.checkpoint_seq)
+        server.install(self.epoch, builder, stable)
+        first = max(known, server.log.base)
+        tail = [[seq, crc32(server.log.entry(seq))] for seq in range(first + 1, server.log.last + 1)]
+        turn.journal("recovered", group=server.stream, epoch=self.epoch, seq=server.log.last, last=server.log.last,
+                     base=first, tail=tail)  # fmt: skip
+        self.phase = Phase.OPENING
+
+    def on_opened(self, sender: str, message: Opened) -> None:
+        """A server has the log; our own server says so too, once it is safe."""
+        if message.epoch != self.epoch or self._open is None:
+            return
+        new = sender not in self.opened_by
+        self.opened_by[sender] = message.last
+        if new and sender == self.turn.node:
+            for name in self.server.servers:
+                if name != sender and name in self.reports and self._open is not None:
+                    self.turn.send(name, self._open)
+            self._hurry()
+        if self.phase is Phase.OPENING and self.turn.node in self.opened_by:
+            self.progress_at = self.turn.now
+            if len(self.opened_by) >= self._enough_open:
+                self.phase = Phase.OPEN
+                self._opened()
+
+    def abandon(self) -> None:
+        """Somebody else was quicker, or it took too long: nothing more is asked or counted."""
+        self.phase = Phase.ABANDONED
+        self._builder, self._open = None, None
+        self._repeat_at = math.inf
+
+    def forget(self, name: str) -> None:
+        """A server came back as another incarnation: what it said before no longer counts for it."""
+        self.reports.pop(name, None)
+        self.opened_by.pop(name, None)
+        self._hurry()
+
+    def _hurry(self) -> None:
+        if self.claimed_at == math.inf:
+            return  # our own promise is not on disk yet: nothing may be said
+        self._wait = self._timers.repeat_first
+        self._repeat_at = min(self._repeat_at, self.turn.now + self._wait)
+
+    @property
+    def deadline(self) -> float:
+        """When something is to be repeated."""
+        at = self._repeat_at
+        if self._builder is not None:
+            at = min(at, self._builder.ask_at)
+        return at
+
+    def tick(self) -> None:
+        """Repeat what has not been answered."""
+        if self._builder is not None and self.phase is Phase.FETCHING:
+            self._fetch_on(self._builder.source_accepted)
+        if self.turn.now >= self._repeat_at:
+            if len(self.opened_by) == len(self.server.servers):
+                self._repeat_at = math.inf
+            else:
+                self._ask_all()

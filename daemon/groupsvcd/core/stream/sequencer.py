@@ -1,0 +1,137 @@
+"""The leader's pen: gives numbers, and learns what is stable.
+
+A leads with B and C. Whatever reaches A within one step is numbered in one go, appended to A's own log and
+sent to B and C in one Order; each says ``Held`` when its copy is safe, A too. The k-th largest of these
+numbers is stable: k servers have everything up to there. It rides on the next Order; if there is none, a
+Beat tells it at once. Beats go on, slowly, to whoever lags, so that a lost tail is noticed.
+"""
+
+from __future__ import annotations
+
+import math
+from zlib import crc32
+
+from ..invariants import invariant
+from ..parameters import Timers
+from ..peer_messages import Beat, Held, Order
+from ..turn import Turn
+from .duplicates import DuplicateFilter
+from .entries import encode_entry
+from .server import Server
+
+
+class Sequencer:
+    """Orders the entries of one epoch."""
+
+    def __init__(
+        self, turn: Turn, server: Server, epoch: int, k: int, origins: DuplicateFilter, timers: Timers
+    ) -> None:
+        self.turn = turn
+        self.server = server
+        self.epoch = epoch
+        self.origins = origins
+        self._k = k
+        self._timers = timers
+        self._held: dict[str, int] = {}
+        self._delivered: dict[str, int] = {}
+        self._fresh: list[bytes] = []
+        self._stable_told = 0
+        self._beat_at = math.inf
+
+    @property
+    def next_seq(self) -> int:
+        """The number the next entry gets."""
+        return self.server.log.last + len(self._fresh) + 1
+
+    def order(self, origin: str, incarnation: int, n: int, body: bytes) -> int:
+        """Give the next number; the entry leaves with ``flush``."""
+        seq = self.next_seq
+        entry = encode_entry(origin, incarnation, n, body)
+        if origin:
+            self.origins.ordered((origin, incarnation), n, seq)
+        self._fresh.append(entry)
+        self.turn.journal("ordered", group=self.server.stream, epoch=self.epoch, seq=seq, crc=crc32(entry),
+                          origin=f"{origin}/{incarnation}" if origin else "", n=n)  # fmt: skip
+        return seq
+
+    def flush(self) -> None:
+        """Send everything numbered in this step in one Order."""
+        if not self._fresh:
+            return
+        server, fresh = self.server, tuple(self._fresh)
+        self._fresh.clear()
+        invariant(server.log.accepted == self.epoch, f"ordering in {self.epoch} on a log of {server.log.accepted}")
+        order = Order(server.stream, self.epoch, server.log.last + 1, fresh, server.stable)
+        server.append_own(fresh)
+        for name in server.servers:
+            if name != self.turn.node:
+                self.turn.send(name, order)
+        self._stable_told = server.stable
+        self._beat_at = self.turn.now + self._timers.beat_interval
+
+    def on_held(self, sender: str, held: Held) -> None:
+        """A server says what it has."""
+        if held.epoch == self.epoch and sender in self.server.servers:
+            self.holds(sender, held.upto)
+            self._delivered[sender] = max(held.delivered, self._delivered.get(sender, 0))
+
+    def holds(self, name: str, upto: int) -> None:
+        """``name`` has everything up to ``upto``."""
+        if upto > self._held.get(name, 0):
+            self._held[name] = upto
+            self._advance()
+
+    def held_by(self, name: str) -> int:
+        """Up to where ``name`` holds the stream, as far as it said in this epoch."""
+        return self._held.get(name, 0)
+
+    def forget(self, name: str) -> None:
+        """A server came back as another incarnation: it has to say anew what it holds."""
+        self._held.pop(name, None)
+        self._delivered.pop(name, None)
+        self._beat_at = min(self._beat_at, self.turn.now + self._timers.beat_interval)
+
+    def _advance(self) -> None:
+        numbers = sorted(self._held.values(), reverse=True)
+        if len(numbers) < self._k:
+            return
+        stable = numbers[self._k - 1]
+        if stable > self.server.stable:
+            self.turn.journal("stable", group=self.server.stream, epoch=self.epoch, seq=stable)
+            self.server.learn_stable(stable)
+
+    def tell_stable(self) -> None:
+        """At the end of a step: what became stable and did not ride on an Order is told at once."""
+        if self.server.stable > self._stable_told:
+            self._stable_told = self.server.stable
+            self._beat(self.server.servers)
+
+    def _lagging(self) -> tuple[str, ...]:
+        last, stable = self.server.log.last, self.server.stable
+        return tuple(
+            name
+            for name in self.server.servers
+            if self._held.get(name, 0) < last or self._delivered.get(name, 0) < stable
+        )
+
+    def _beat(self, names: tuple[str, ...]) -> None:
+        server = self.server
+        beat = Beat(server.stream, self.epoch, server.log.last, server.stable, server.log.checkpoint_seq)
+        for name in names:
+            if name != self.turn.node:
+                self.turn.send(name, beat)
+        self._beat_at = self.turn.now + self._timers.beat_interval
+
+    @property
+    def deadline(self) -> float:
+        """When the next Beat is due."""
+        return self._beat_at
+
+    def tick(self) -> None:
+        """Remind those who lag."""
+        if self.turn.now >= self._beat_at:
+            lagging = self._lagging()
+            if any(name != self.turn.node for name in lagging):
+                self._beat(lagging)
+            else:
+                self._beat_at = math.inf

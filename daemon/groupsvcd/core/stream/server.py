@@ -1,0 +1,357 @@
+"""A server: one of the nodes that hold a stream.
+
+A, B and C hold the stream of epoch 7, led by A. Three words bind a server:
+
+- It *holds* an entry once it is in its log and (durable streams) on its disk; then it says ``Held``. It
+  holds only under the epoch it has accepted.
+- It *promises* epoch 8 to a claimant: from then on it refuses everything below 8 and freezes its log, so
+  that what it reported stays true until the new leader opens 8.
+- It *accepts* 8 when it has the complete log of 8, in one step; until then it still has, reports and repairs
+  from the old log.
+
+Everything a server says about its log is said after the write behind it is safe. What it delivers is
+``stable``: held by a quorum, so that no recovery can lose it. ``stable`` said in an epoch covers only the log
+of that epoch, and a server learns it only from the leader of the epoch it has accepted.
+"""
+
+from __future__ import annotations
+
+import math
+from random import Random
+from typing import Protocol
+from zlib import crc32
+
+from ..invariants import invariant
+from ..parameters import Parameters
+from ..peer_messages import Beat, Held, Open, Opened, Order, Promised, Refused, Repair, RepairAsk
+from ..records import AppendRecord, CheckpointRecord, OpenRecord, PromiseRecord, Record, StoredStream
+from ..turn import Turn
+from .builder import Builder
+from .entries import decode_entry
+from .intake import Intake
+from .log import Log
+
+REPAIR_BYTES_MAX = 1024 * 1024
+"""Entries in one repair answer: large enough to be quick, small enough not to delay liveness frames."""
+
+
+class Host(Protocol):
+    """What the stream is for: the state machine that its entries drive."""
+
+    def deliver(self, seq: int, entry: bytes) -> None:
+        """Entry ``seq`` is stable and next in order."""
+
+    def restore(self, seq: int, state: bytes) -> None:
+        """Continue from the state after entry ``seq``."""
+
+    def snapshot(self) -> bytes:
+        """The state after the entry delivered last."""
+
+    def switching(self, epoch: int) -> tuple[Record, ...]:
+        """The log is about to become that of ``epoch``; what else is to be written in the same transaction?"""
+
+
+class Server:
+    """This node's copy of one stream and its words about it."""
+
+    def __init__(
+        self, turn: Turn, stream: int, stored: StoredStream, servers: tuple[str, ...], parameters: Parameters,
+        rng: Random, host: Host,
+    ) -> None:  # fmt: skip
+        self.turn = turn
+        self.stream = stream
+        self.servers = servers
+        self.promised = stored.promised
+        self.log = Log(stored)
+        self.persisted_upto = self.log.last
+        self.accepted_persisted = stored.accepted
+        self.stable_said = stored.checkpoint_seq
+        self.delivered = stored.checkpoint_seq
+        self.leader = ""
+        self.builder: Builder | None = None
+        self._building: Open | None = None
+        self._host = host
+        self._parameters = parameters
+        self._timers = parameters.timers
+        self._rng = rng
+        self.intake = Intake(self.log, self._timers, rng)
+
+    @property
+    def stable(self) -> int:
+        """Up to where this log is known to be stable."""
+        return min(self.stable_said, self.log.last)
+
+    # --- Promising ---
+
+    def promise(self, epoch: int) -> None:
+        """Bind this server to refuse everything below ``epoch``; the caller persists before saying so."""
+        invariant(epoch > self.promised, f"promise {epoch} after {self.promised}")
+        self.promised = epoch
+        self.builder, self._building = None, None
+        self.intake.reset()
+        self.turn.journal("promise", group=self.stream, epoch=epoch)
+
+    def promise_record(self) -> PromiseRecord:
+        """What makes the present promise last."""
+        return PromiseRecord(self.stream, self.promised)
+
+    def report(self) -> Promised:
+        """The present promise and what the log is."""
+        log = self.log
+        return Promised(self.stream, self.promised, log.accepted, log.last, self.stable, log.checkpoint_seq)
+
+    def _refuse(self, sender: str) -> None:
+        self.turn.send(sender, Refused(self.stream, self.promised))
+
+    # --- Holding ---
+
+    def on_order(self, sender: str, order: Order) -> None:
+        """The leader orders entries."""
+        if order.epoch < self.promised:
+            self._refuse(sender)
+        elif order.epoch == self.log.accepted:
+            self.leader = sender
+            fresh = self.intake.offer(order.first_seq, order.entries, self.turn.now)
+            if fresh:
+                self._hold(fresh)
+            self.learn_stable(order.stable)
+
+    def on_beat(self, sender: str, beat: Beat) -> None:
+        """The leader says where the stream stands; a server always answers where it stands."""
+        if beat.epoch < self.promised:
+            self._refuse(sender)
+        elif beat.epoch == self.log.accepted:
+            self.leader = sender
+            self.intake.expect(beat.last, self.turn.now)
+            self.learn_stable(beat.stable)
+            self.say_held()
+
+    def append_own(self, entries: tuple[bytes, ...]) -> None:
+        """The leader's own copy of what it orders."""
+        self.log.append(entries)
+        self._hold(entries)
+
+    def _hold(self, fresh: tuple[bytes, ...]) -> None:
+        epoch, upto = self.log.accepted, self.log.last
+
+        def safe() -> None:
+            if self.log.accepted == epoch:
+                self.persisted_upto = max(self.persisted_upto, upto)
+                self.say_held()
+
+        self.turn.persist(AppendRecord(self.stream, upto - len(fresh) + 1, fresh), done=safe)
+
+    def say_held(self) -> None:
+        """Tell the leader what is safe here, unless a higher epoch was promised or nothing is accepted yet."""
+        epoch = self.log.accepted
+        if epoch == self.promised == self.accepted_persisted and self.leader:
+            held = Held(self.stream, epoch, min(self.persisted_upto, self.log.last), self.delivered)
+            self.turn.send(self.leader, held)
+            self.turn.journal("held", group=self.stream, epoch=epoch, seq=held.upto)
+
+    # --- Delivering ---
+
+    def learn_stable(self, stable: int) -> None:
+        """``stable`` was said in the accepted epoch."""
+        if stable > self.stable_said:
+            self.stable_said = stable
+        log, turn = self.log, self.turn
+        while self.delivered < self.stable:
+            seq = self.delivered + 1
+            entry = log.entry(seq)
+            parts = decode_entry(entry)
+            origin = f"{parts.origin}/{parts.incarnation}" if parts.origin else ""
+            turn.journal("delivered", group=self.stream, epoch=log.accepted, seq=seq, crc=crc32(entry),
+                         origin=origin, n=parts.n)  # fmt: skip
+            self.delivered = seq
+            self._host.deliver(seq, entry)
+        if self.delivered >= log.checkpoint_seq + self._parameters.checkpoint_every:
+            self._take_checkpoint()
+
+    def _take_checkpoint(self) -> None:
+        seq, state = self.delivered, self._host.snapshot()
+        drop_upto = max(self.log.base, seq - self._parameters.retention_margin)
+        self.log.set_checkpoint(seq, state, drop_upto)
+        self.turn.persist(CheckpointRecord(self.stream, seq, state, drop_upto))
+        self.turn.mark("checkpoint-taken")
+
+    # --- Changing over to a new epoch ---
+
+    def on_open(self, sender: str, message: Open) -> None:
+        """The leader of a new epoch says what its log is."""
+        if message.epoch < self.promised:
+            self._refuse(sender)
+        elif message.epoch == self.log.accepted:
+            self.leader = sender
+            if self.accepted_persisted == message.epoch:
+                self.turn.send(sender, Opened(self.stream, message.epoch, message.last))
+        elif self._building is None or self._building.epoch != message.epoch:
+            if message.epoch > self.promised:
+                self.promise(message.epoch)
+            self.leader = sender
+            keep = self.common_upto(message.accepted, message.last)
+            self.builder = Builder(self.stream, sender, message.epoch, keep, message.last, self._timers)
+            self._building = message
+            self._build_on()
+
+    def common_upto(self, accepted: int, last: int) -> int:
+        """How much of our log is also in the log of epoch ``accepted`` that ends at ``last``.
+
+        Logs of one epoch are prefixes of one another; of another epoch only what is stable is shared.
+        """
+        if self.log.accepted == accepted:
+            return min(self.log.last, last)
+        invariant(self.stable <= last, f"stable up to {self.stable} here, but the log to open ends at {last}")
+        return self.stable
+
+    def _build_on(self) -> None:
+        builder, message = self.builder, self._building
+        if builder is None or message is None:
+            return
+        if not builder.missing:
+            self.builder, self._building = None, None
+            self.install(message.epoch, builder, message.stable)
+            return
+        ask = builder.next_ask(self.turn.now)
+        if ask is not None:
+            self.turn.send(builder.source, ask)
+
+    def install(self, epoch: int, builder: Builder, stable: int) -> None:
+        """Switch to the log of ``epoch`` in one step; says Opened when it is on disk."""
+        records: list[Record] = []
+        known_stable = self.stable
+        if builder.checkpoint_seq:
+            seq, state = builder.checkpoint_seq, builder.checkpoint
+            invariant(seq > self.delivered, f"checkpoint {seq} is older than what was delivered, {self.delivered}")
+            self.log.set_checkpoint(seq, state, seq)
+            records.append(CheckpointRecord(self.stream, seq, state, seq))
+            self.turn.journal("restored", group=self.stream, epoch=epoch, seq=seq)
+            self.turn.mark("checkpoint-fetched")
+            self.delivered = known_stable = seq
+            self._host.restore(seq, state)
+        keep = max(builder.keep, builder.checkpoint_seq)
+        entries = tuple(builder.entries)
+        self.log.switch(epoch, keep, entries)
+        last = self.log.last
+        invariant(known_stable <= last, f"stable entry {known_stable} is not in the log of epoch {epoch} to {last}")
+        self.stable_said = max(known_stable, stable)
+        self.persisted_upto = min(self.persisted_upto, keep)
+        self.intake.reset()
+        records.extend(self._host.switching(epoch))
+        records.append(OpenRecord(self.stream, epoch, keep, entries))
+        self._journal_view()
+
+        def safe() -> None:
+            if self.log.accepted == epoch:
+                self.accepted_persisted = epoch
+                self.persisted_upto = max(self.persisted_upto, last)
+                if self.promised == epoch:
+                    self.turn.send(self.leader, Opened(self.stream, epoch, last))
+                    self.learn_stable(0)
+
+        self.turn.persist(*records, done=safe)
+
+    def take_over(self, log: Log, epoch: int, leader: str, delivered: int) -> None:
+        """Become a server of ``epoch`` with the log that this node followed as a receiver."""
+        self.promised = epoch
+        self.leader = leader
+        self.log = log
+        self.delivered = self.stable_said = delivered
+        self.persisted_upto = log.base
+        self.intake = Intake(log, self._timers, self._rng)
+        records = list(self._host.switching(epoch))
+        if log.checkpoint_seq:
+            records.append(CheckpointRecord(self.stream, log.checkpoint_seq, log.checkpoint, log.base))
+        records.append(OpenRecord(self.stream, epoch, log.base, tuple(log.entries)))
+        last = log.last
+        self._journal_view()
+
+        def safe() -> None:
+            if self.log.accepted == epoch:
+                self.accepted_persisted = epoch
+                self.persisted_upto = max(self.persisted_upto, last)
+                self.say_held()
+
+        self.turn.persist(*records, done=safe)
+
+    def _journal_view(self) -> None:
+        members = list(self.servers)
+        self.turn.journal("view_installed", group=self.stream, epoch=self.log.accepted, seq=self.log.last,
+                          leader=self.leader, members=members, k=len(members) // 2 + 1)  # fmt: skip
+
+    # --- Repair ---
+
+    def on_repair_ask(self, sender: str, ask: RepairAsk) -> None:
+        """Another server or a receiver misses entries; answered from the log as it is, whatever was promised."""
+        log = self.log
+        first, checkpoint_seq, checkpoint = ask.first, 0, b""
+        if first <= log.base:
+            first, checkpoint_seq, checkpoint = log.checkpoint_seq + 1, log.checkpoint_seq, log.checkpoint
+        entries = log.slice(first, ask.upto, REPAIR_BYTES_MAX)
+        if entries or checkpoint_seq:
+            answer = Repair(self.stream, log.accepted, self.stable, first, entries, checkpoint_seq, checkpoint)
+            self.turn.send(sender, answer)
+            self.turn.mark("repair-answered")
+
+    def on_repair(self, sender: str, repair: Repair) -> None:
+        """Entries that were asked for."""
+        if self.builder is not None:
+            if self.builder.take(sender, repair):
+                self._build_on()
+            return
+        if self.log.accepted != self.promised:
+            return  # frozen: what was reported must stay true
+        if repair.checkpoint_seq > self.log.last:
+            self._skip_to(repair)
+        usable = repair.entries
+        if repair.accepted != self.log.accepted:
+            usable = usable[: max(0, repair.stable - repair.first + 1)]
+        if usable and repair.first <= self.log.last + 1:
+            fresh = self.intake.offer(repair.first, usable, self.turn.now)
+            if fresh:
+                self._hold(fresh)
+                self.learn_stable(0)
+                self.turn.mark("gap-repaired")
+
+    def _skip_to(self, repair: Repair) -> None:
+        """What we miss is no longer kept anywhere; a checkpoint is stable, whatever the epoch."""
+        epoch, seq, state = self.log.accepted, repair.checkpoint_seq, repair.checkpoint
+        self.log.set_checkpoint(seq, state, seq)
+        self.delivered = seq
+        self.stable_said = max(self.stable_said, seq)
+        self.turn.journal("restored", group=self.stream, epoch=epoch, seq=seq)
+        self.turn.mark("checkpoint-fetched-in-epoch")
+        self._host.restore(seq, state)
+
+        def safe() -> None:
+            if self.log.accepted == epoch:
+                self.persisted_upto = max(self.persisted_upto, seq)
+                self.say_held()
+
+        self.turn.persist(CheckpointRecord(self.stream, seq, state, seq), done=safe)
+
+    # --- Time ---
+
+    @property
+    def deadline(self) -> float:
+        """When the next repetition is due."""
+        if self.builder is not None:
+            return self.builder.ask_at
+        return self.intake.ask_at if self.log.accepted == self.promised else math.inf
+
+    def tick(self) -> None:
+        """Ask again for what is still missing."""
+        if self.builder is not None:
+            self._build_on()
+        elif self.log.accepted == self.promised and self.turn.now >= self.intake.ask_at:
+            ask = self.intake.next_ask(self.turn.now)
+            if ask is not None:
+                first, upto, attempt = ask
+                target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
+                self.turn.send(target, RepairAsk(self.stream, self.log.accepted, first, upto))
+
+
+def whom_to_ask(servers: tuple[str, ...], me: str, leader: str, attempt: int) -> str:
+    """The other servers in turn, the leader after all of them (SAM-06)."""
+    others = [name for name in servers if name not in (me, leader)] + [leader]
+    return others[attempt % len(others)]

@@ -1,0 +1,97 @@
+"""One turn of the engine: what time it is, and everything the parts want done.
+
+The parts of an engine (election, server, office, …) share one ``Turn``. Each adds effects to it and never
+sees the others' effects; the engine empties it at the end of the step.
+
+Two things make the parts simpler. A message to one's own node is not an effect but goes round: the engine
+handles it at the end of the same step, so the name server talks to its own node like to any other. And a
+``Persist`` may name a function to be called once the records are safe.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from groupsvc.wire.client_messages import ClientReply
+
+from .effects import Connect, Effect, Halt, Journal, Multicast, Persist, ReplyToClient, SendToPeer
+from .peer_messages import PeerMessage
+from .records import Record
+
+
+class Turn:
+    """Collects the effects of one step, and remembers writes that are not safe yet."""
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+        self.now = -math.inf
+        self.effects: list[Effect] = []
+        self.round_trip: deque[PeerMessage] = deque()
+        self._writes: dict[int, tuple[float, Callable[[], None] | None]] = {}
+        self._write_number = 0
+
+    def send(self, node: str, message: PeerMessage, valid_until: float = math.inf) -> None:
+        """One message to one node, which may be ourselves."""
+        if node == self.node:
+            self.round_trip.append(message)
+        else:
+            self.effects.append(SendToPeer(node, message, valid_until))
+
+    def multicast(self, topic: bytes, message: PeerMessage, valid_until: float = math.inf) -> None:
+        """One message to all that listen, and to ourselves."""
+        self.effects.append(Multicast(topic, message, valid_until))
+        self.round_trip.append(message)
+
+    def reply(self, client: int, message: ClientReply, valid_until: float = math.inf) -> None:
+        """One answer to a local client."""
+        self.effects.append(ReplyToClient(client, message, valid_until))
+
+    def connect(self, node: str, address: str) -> None:
+        """Tell the driver where a node is reached."""
+        if node != self.node and address:
+            self.effects.append(Connect(node, address))
+
+    def journal(
+        self,
+        op: str,
+        *,
+        epoch: int = 0,
+        seq: int = 0,
+        group: int = 0,
+        origin: str = "",
+        n: int = 0,
+        crc: int = 0,
+        **args: Any,
+    ) -> None:
+        """One line of history."""
+        self.effects.append(Journal(op, group, epoch, seq, origin, n, crc, args))
+
+    def mark(self, name: str) -> None:
+        """A place worth knowing that a run came by."""
+        self.effects.append(Journal("mark", args={"name": name}))
+
+    def halt(self, reason: str) -> None:
+        """Stop this daemon."""
+        self.effects.append(Halt(reason))
+
+    def persist(self, *records: Record, done: Callable[[], None] | None = None) -> None:
+        """Write records; call ``done`` in the step that learns that they are safe."""
+        self._write_number += 1
+        self._writes[self._write_number] = (self.now, done)
+        self.effects.append(Persist(self._write_number, records))
+
+    def persisted(self, number: int) -> None:
+        """The driver says that write ``number`` is safe."""
+        _, done = self._writes.pop(number)
+        if done is not None:
+            done()
+
+    @property
+    def oldest_write_age(self) -> float:
+        """How long the oldest unfinished write has been under way."""
+        for asked, _ in self._writes.values():
+            return self.now - asked
+        return 0.0

@@ -1,0 +1,318 @@
+"""Applications of this node: a ROUTER on a Unix socket.
+
+The first frame of a connection is Hello; it settles the version and gives the connection a number that is never
+used again. Everything else goes to the engine.
+
+A client is gone when its process is, and the kernel says so: at Hello we ask the connection itself for a pidfd
+of the process at its other end, never the message, and the pidfd becomes readable when that process ends. A
+process that lives but has closed its connection is noticed by the socket's monitor. The monitor names a
+descriptor, and descriptors are used again quickly; so it only raises a suspicion, and a frame without messages
+asks whether the connection is still there. Either way, all frames the client sent are read first.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import struct
+from collections.abc import Callable
+from typing import cast
+
+import attrs
+import zmq
+
+from groupsvc.errors import PeerProtocolError
+from groupsvc.wire import frames
+from groupsvc.wire.client_messages import (
+    CLIENT_PROTOCOL_VERSION,
+    REPLY_CODEC,
+    REQUEST_CODEC,
+    AnyClientReply,
+    AnyClientRequest,
+    Hello,
+    Problem,
+    Welcome,
+)
+from groupsvc.wire.kinds import FrameKind
+
+from ..core.effects import ReplyToClient
+from . import sockets
+from .complaints import Complaints
+from .outbox import Outbox
+from .sockets import NOBLOCK, RCVMORE, SNDMORE_NOBLOCK, Context
+from .watch import Watch
+
+SO_PEERPIDFD = 77
+"""Since Linux 6.5; the socket module does not know it yet."""
+SOCKET_MODE = 0o660
+SUSPICION_S = 0.02
+"""From the monitor's word that a connection ended to the question whether it did."""
+
+_credentials = struct.Struct("3i")
+_EMPTY = REPLY_CODEC.encode([])
+
+
+@attrs.frozen
+class Client:
+    """One connection that has said Hello."""
+
+    number: int
+    routing_id: bytes
+    fd: int
+    pidfd: int
+    name: str
+
+
+class Clients:
+    """The connections of local applications.
+
+    ``receive`` gives (client, request) pairs, and (client, None) when a client is gone. ``who_we_are`` is
+    asked for (domain id, node, incarnation, domain name) when a frame or a Welcome is made.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        *,
+        address: str,
+        watch: Watch,
+        clock: Callable[[], float],
+        complaints: Complaints,
+        who_we_are: Callable[[], tuple[bytes, str, int, str]],
+        clients_max: int,
+        queue_frames: int,
+    ) -> None:
+        self._watch = watch
+        self._clock = clock
+        self._complaints = complaints
+        self._who_we_are = who_we_are
+        self._clients_max = clients_max
+        self._by_id: dict[bytes, Client] = {}
+        self._by_number: dict[int, Client] = {}
+        self._by_fd: dict[int, Client] = {}
+        self._last_number = 0
+        self._bound = ""
+        self._suspects: dict[int, float] = {}
+        self._dead: list[Client] = []
+        self._gone: list[int] = []
+        self._outbox: Outbox[int, AnyClientReply] = Outbox(REPLY_CODEC, clock, self._too_large)
+        self.router = sockets.new_socket(context, zmq.ROUTER, send_queue=queue_frames)
+        self.router.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        self._monitor = sockets.monitor(self.router, int(zmq.EVENT_DISCONNECTED))
+        watch.add(sockets.fd_of(self._monitor), self._connections_changed)
+        try:
+            sockets.bind(self.router, address, mode=SOCKET_MODE)
+            self._bound = address
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    # --- In ---------------------------------------------------------------------------------------------
+
+    def receive(self, frames_max: int) -> list[tuple[int, AnyClientRequest | None]]:
+        """Requests that have come, at most ``frames_max`` frames of them; then, if all are read, who is gone."""
+        found: list[tuple[int, AnyClientRequest | None]] = []
+        try:
+            for _ in range(frames_max):
+                self._receive_one(found)
+            return found
+        except zmq.Again:
+            pass
+        self._judge_suspects()
+        for client in self._dead:
+            self._forget(client)
+        self._dead.clear()
+        found.extend((number, None) for number in self._gone)
+        self._gone.clear()
+        return found
+
+    @property
+    def deadline(self) -> float:
+        """When a suspicion must be looked into; now, if somebody is known to be gone."""
+        if self._dead or self._gone:
+            return -math.inf
+        return min(self._suspects.values(), default=math.inf)
+
+    def _receive_one(self, found: list[tuple[int, AnyClientRequest | None]]) -> None:
+        router = self.router
+        routing_id = router.recv(NOBLOCK)
+        client = self._by_id.get(routing_id)
+        fd, peer = -1, ""
+        if client is None:
+            part = router.recv(NOBLOCK, copy=False)
+            raw = part.bytes
+            fd, peer = _source_of(part)
+        else:
+            raw = router.recv(NOBLOCK)
+        if router.getsockopt(RCVMORE):
+            self._refuse(routing_id, "frame", f"a message with {sockets.drop_rest(router)} parts too many")
+            return
+        try:
+            frame = frames.unpack(raw)
+            if frame.kind is not FrameKind.CLIENT_REQUEST:
+                raise PeerProtocolError(f"a frame of kind {frame.kind.name} is no request")
+            requests = REQUEST_CODEC.decode(frame.body)
+        except (PeerProtocolError, RecursionError, ValueError) as problem:
+            wrong_version = raw[:4] == frames.MAGIC and raw[4:5] != bytes([frames.VERSION])
+            self._refuse(routing_id, "version" if wrong_version else "frame", str(problem))
+            return
+        for request in requests:
+            if isinstance(request, Hello):
+                client = self._welcome(routing_id, request, fd, peer)
+            elif client is None:
+                self._refuse(routing_id, "hello", "the first request of a connection must be Hello", request.id)
+            else:
+                found.append((client.number, request))
+
+    def _welcome(self, routing_id: bytes, hello: Hello, fd: int, peer: str) -> Client | None:
+        before = self._by_id.get(routing_id)
+        if before is not None:
+            self._refuse(routing_id, "hello", "Hello was said already on this connection", hello.id)
+            return before
+        if hello.version_min > CLIENT_PROTOCOL_VERSION or hello.version < CLIENT_PROTOCOL_VERSION:
+            text = (
+                f"the client speaks protocol versions {hello.version_min} to {hello.version},"
+                f" this daemon speaks {CLIENT_PROTOCOL_VERSION}; update the older of the two"
+            )
+            self._refuse(routing_id, "version", text, hello.id)
+            return None
+        if len(self._by_number) >= self._clients_max:
+            text = f"this daemon has {self._clients_max} clients and takes no more (limits.clients_max)"
+            self._refuse(routing_id, "too many clients", text, hello.id, family_failed=True)
+            return None
+        pidfd = _pidfd_of(fd, peer)
+        if pidfd < 0:  # it ended between Hello and now, or the kernel does not tell; then the monitor must
+            self._complaints.note("no pidfd", f"the process of client {hello.client!r} cannot be watched")
+        previous = self._by_fd.get(fd)
+        if previous is not None:  # its descriptor is in use again, so its connection is over
+            self._dead.append(previous)
+        self._last_number += 1
+        client = Client(self._last_number, routing_id, fd, pidfd, hello.client)
+        self._by_id[routing_id] = self._by_number[client.number] = client
+        if fd >= 0:
+            self._by_fd[fd] = client
+        if pidfd >= 0:
+            self._watch.add(pidfd, lambda: self._process_ended(client))
+        else:
+            self._suspects[client.number] = self._clock() + SUSPICION_S
+        _, node, incarnation, domain = self._who_we_are()
+        self._send(routing_id, [Welcome(hello.id, CLIENT_PROTOCOL_VERSION, node, incarnation, domain)])
+        return client
+
+    def _refuse(self, routing_id: bytes, code: str, text: str, id: int = 0, *, family_failed: bool = False) -> None:
+        self._complaints.note("client refused", text)
+        self._send(routing_id, [Problem(id, "failed" if family_failed else "usage", code, text)])
+
+    # --- Out --------------------------------------------------------------------------------------------
+
+    def reply(self, effect: ReplyToClient) -> None:
+        """Lay a reply down for the next ``flush``."""
+        self._outbox.put(effect.client, cast(AnyClientReply, effect.message), effect.valid_until)
+
+    def flush(self) -> None:
+        """Send everything laid down, one frame per client."""
+        self._outbox.flush(self._send_body)
+
+    def _send_body(self, number: int, body: bytes) -> None:
+        client = self._by_number.get(number)
+        if client is not None and not self._send_frame(client.routing_id, body):
+            self._complaints.note("client given up", f"client {client.name!r} is gone or does not read its replies")
+            self._dead.append(client)
+
+    def _send(self, routing_id: bytes, replies: list[AnyClientReply]) -> bool:
+        return self._send_frame(routing_id, REPLY_CODEC.encode(replies))
+
+    def _send_frame(self, routing_id: bytes, body: bytes) -> bool:
+        domain, node, incarnation, _ = self._who_we_are()
+        frame = frames.pack(FrameKind.CLIENT_REPLY, domain, node.encode(), incarnation, body)
+        try:
+            self.router.send(routing_id, SNDMORE_NOBLOCK)
+            self.router.send(frame, NOBLOCK)
+        except zmq.ZMQError:  # EHOSTUNREACH: the connection is over; EAGAIN: its queue is full
+            return False
+        return True
+
+    def _too_large(self, text: str) -> None:
+        self._complaints.note("reply too large", text)
+
+    # --- Ends -------------------------------------------------------------------------------------------
+
+    def _process_ended(self, client: Client) -> None:
+        self._watch.remove(client.pidfd)
+        self._dead.append(client)
+
+    def _connections_changed(self) -> None:
+        for _, fd in sockets.monitor_events(self._monitor):
+            client = self._by_fd.get(fd)
+            if client is not None:
+                self._suspects[client.number] = self._clock() + SUSPICION_S
+
+    def _judge_suspects(self) -> None:
+        now = self._clock()
+        for number, when in list(self._suspects.items()):
+            if when > now:
+                continue
+            del self._suspects[number]
+            client = self._by_number.get(number)
+            if client is not None and not self._send_frame(client.routing_id, _EMPTY):
+                self._dead.append(client)
+
+    def _forget(self, client: Client) -> None:
+        if self._by_number.pop(client.number, None) is None:
+            return
+        self._by_id.pop(client.routing_id, None)
+        if self._by_fd.get(client.fd) is client:
+            del self._by_fd[client.fd]
+        self._suspects.pop(client.number, None)
+        if client.pidfd >= 0:
+            self._watch.remove(client.pidfd)
+            os.close(client.pidfd)
+        self._gone.append(client.number)
+
+    def close(self, linger_ms: int = 0) -> None:
+        """Close everything; replies on their way get ``linger_ms`` to leave."""
+        for client in list(self._by_number.values()):
+            self._forget(client)
+        if not self._monitor.closed:
+            self._watch.remove(sockets.fd_of(self._monitor))
+        self.router.disable_monitor()
+        self._monitor.close(linger=0)
+        sockets.remove_socket_file(self._bound)
+        self._bound = ""
+        self.router.close(linger=linger_ms)
+
+
+def _source_of(part: zmq.Frame) -> tuple[int, str]:
+    """The descriptor a frame came through, and the other end as libzmq saw it when it connected."""
+    try:
+        fd = int(part.get(zmq.SRCFD))
+    except zmq.ZMQError:
+        return -1, ""
+    try:
+        return fd, str(part.get("Peer-Address"))
+    except zmq.ZMQError:
+        return fd, ""
+
+
+def _pidfd_of(fd: int, peer: str) -> int:
+    """A pidfd of the process behind the connection ``fd``, or -1."""
+    if fd < 0:
+        return -1
+    try:
+        with socket.socket(fileno=os.dup(fd)) as connection:
+            if connection.family != socket.AF_UNIX:
+                return -1
+            raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _credentials.size)
+            pid = int(_credentials.unpack(raw)[0])
+            if peer.count(":") == 3 and peer.rpartition(":")[2] != str(pid):
+                return -1  # the descriptor belongs to another connection by now
+            try:
+                return connection.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD)
+            except OSError:
+                return os.pidfd_open(pid) if pid > 0 else -1
+    except OSError:
+        return -1

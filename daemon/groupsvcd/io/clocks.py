@@ -1,0 +1,28 @@
+"""The clocks of a daemon.
+
+Leases are counted on CLOCK_BOOTTIME: unlike CLOCK_MONOTONIC it goes on while the machine is suspended, so a
+laptop that wakes up knows that its lease is long over. The wall clock is for people and for incarnations; no
+promise depends on it.
+"""
+
+from __future__ import annotations
+
+import time
+
+_BOOTTIME = time.CLOCK_BOOTTIME
+_clock_gettime = time.clock_gettime
+
+
+def now() -> float:
+    """Seconds since the machine started, suspended time included."""
+    return _clock_gettime(_BOOTTIME)
+
+
+def wall_ns() -> int:
+    """Nanoseconds since 1970, as the machine believes."""
+    return time.time_ns()
+
+
+def wall_us() -> int:
+    """Microseconds since 1970: what incarnations are made of."""
+    return time.time_ns() // 1_000

@@ -1,0 +1,343 @@
+"""The loop that drives the engine.
+
+One round: wait until something is readable or a deadline comes; read everything there is, peers before
+clients because leases hang on them; one engine step per frame; execute the effects, which lays messages into
+outboxes; flush, so that everything for one receiver leaves in one frame.
+
+Time has rules of its own here. A process can be stopped for seconds anywhere in this file (SIGSTOP, a debugger, a
+suspended machine), and what the others sent meanwhile is waiting in the sockets. An engine that saw its clock jump
+before it saw those frames would declare live nodes dead. So a Tick is given only after the sockets were found
+empty, and not if the clock jumped since they were.
+
+``Persist`` goes to the journal thread; when it comes back its ``then`` is executed and the engine told. Without
+a state directory it comes back in the same round, but never inside the step that asked for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import signal
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, cast
+
+import zmq
+
+from groupsvc.errors import PeerProtocolError
+from groupsvc.wire import frames
+from groupsvc.wire.kinds import FrameKind
+
+from ..core import effects as fx
+from ..core.events import ClientFrame, ClientGone, Event, PeerFrame, PeerRefused, Persisted, Tick
+from ..core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, AnyPeerMessage, Goodbye
+from . import clocks
+from .clients import Clients
+from .complaints import Complaints
+from .journal import Journal
+from .outbox import Outbox
+from .peers import Peers
+from .sockets import GOODBYE_LINGER_MS
+from .watch import Watch
+
+FRAMES_PER_ROUND = 256
+"""From each source before what came out of them is sent: bounds the delay of the first by the last."""
+ROUNDS_BEFORE_TICK = 8
+"""A flood of frames delays a Tick by at most this many rounds."""
+JUMP_S = 0.05
+"""A clock that advanced more than this between reading the sockets and the Tick: read them again."""
+WAIT_S_MAX = 1.0
+STALE_WRITE_S = 1.0
+
+EXIT_OK = 0
+EXIT_HALTED = 3
+EXIT_DISK = 5
+
+log = logging.getLogger(__name__)
+
+
+class Machine(Protocol):
+    """What the reactor drives: ``groupsvcd.core.engine.Engine``."""
+
+    @property
+    def deadline(self) -> float: ...
+
+    @property
+    def incarnation(self) -> int: ...
+
+    @property
+    def domain(self) -> bytes: ...
+
+    def start(self, now: float) -> list[fx.Effect]: ...
+
+    def step(self, event: Event, now: float) -> list[fx.Effect]: ...
+
+
+class EventJournal(Protocol):
+    """Where ``Journal`` effects go: ``groupsvcd.observe.events.EventWriter``."""
+
+    def write(self, effect: fx.Journal, incarnation: int) -> None: ...
+
+    def flush(self) -> None: ...
+
+
+class Reactor:
+    """Drives one engine until it is stopped; ``run`` returns the exit code.
+
+    It is made empty and gets its sockets by ``attach``, because the sockets report to it.
+    """
+
+    def __init__(
+        self,
+        engine: Machine,
+        node: str,
+        *,
+        watch: Watch,
+        complaints: Complaints,
+        journal: Journal | None = None,
+        events: EventJournal | None = None,
+        clock: Callable[[], float] = clocks.now,
+    ) -> None:
+        self._engine = engine
+        self._name = node
+        self._node = node.encode()
+        self._watch = watch
+        self._complaints = complaints
+        self._journal = journal
+        self._events = events
+        self._clock = clock
+        self._peers: Peers | None = None
+        self._clients: Clients | None = None
+        self._exit: int | None = None
+        self._has_signals = False
+        self._unsynced: deque[fx.Persist] = deque()
+        self._refused: deque[str] = deque()
+        self._to_peers: Outbox[str, AnyPeerMessage] = Outbox(PEER_CODEC, clock, self._too_large)
+        self._to_topics: Outbox[bytes, AnyPeerMessage] = Outbox(PEER_CODEC, clock, self._too_large)
+        self._poller = zmq.Poller()
+        self._poller.register(watch.fileno(), zmq.POLLIN)
+        self._wake, self._wake_signal = socket.socketpair()
+        self._wake.setblocking(False)
+        self._wake_signal.setblocking(False)
+        watch.add(self._wake.fileno(), self._signalled)
+        if journal is not None:
+            watch.add(journal.fileno(), self._journal_finished)
+        self._execute_by_type: dict[type, Callable[[Any], None]] = {
+            fx.SendToPeer: self._send_to_peer,
+            fx.Multicast: self._multicast,
+            fx.ReplyToClient: self._reply_to_client,
+            fx.Persist: self._persist,
+            fx.Connect: self._connect,
+            fx.Journal: self._journal_event,
+            fx.Halt: self._halt,
+        }
+
+    def attach(self, peers: Peers | None, clients: Clients | None) -> None:
+        """The sockets to drive; a domain of one without an address has no peers."""
+        self._peers, self._clients = peers, clients
+        if peers is not None:
+            for peer_socket in (peers.router, peers.subscriber, peers.publisher):
+                self._poller.register(peer_socket, zmq.POLLIN)
+        if clients is not None:
+            self._poller.register(clients.router, zmq.POLLIN)
+
+    def refused(self, node: str) -> None:
+        """Nobody listens at the address of ``node``; told to the engine in this round."""
+        self._refused.append(node)
+
+    def stop_on_signals(self) -> None:
+        """From now on SIGTERM and SIGINT end ``run`` cleanly."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)  # the byte in the wake-up socket is what counts
+        signal.set_wakeup_fd(self._wake_signal.fileno(), warn_on_full_buffer=False)
+        self._has_signals = True
+
+    def stop(self, exit_code: int = EXIT_OK) -> None:
+        """End ``run`` after this round."""
+        if self._exit is None:
+            self._exit = exit_code
+
+    def run(self) -> int:
+        """Start the engine and drive it; the exit code."""
+        try:
+            self._execute(self._engine.start(self._clock()))
+            self._settle()
+            while self._exit is None:
+                self._poller.poll(self._wait_ms())
+                self._round()
+        except Exception:
+            log.exception("the engine or its driver broke; stopping, so that a fresh start can recover")
+            return EXIT_HALTED
+        return self._exit
+
+    def say_goodbye(self) -> None:
+        """Tell the peers that this incarnation will never act again; call after ``run`` returned ``EXIT_OK``."""
+        if self._peers is None:
+            return
+        self._to_topics.put(DOMAIN_TOPIC, Goodbye())
+        for node in self._peers.names:
+            self._to_peers.put(node, Goodbye())
+        self._flush_peers(self._peers)
+
+    def close(self, exit_code: int) -> None:
+        """Close the sockets; after a clean end the last frames get a moment to leave."""
+        linger_ms = GOODBYE_LINGER_MS if exit_code == EXIT_OK else 0
+        if self._peers is not None:
+            self._peers.close(linger_ms)
+        if self._clients is not None:
+            self._clients.close(linger_ms)
+        if self._has_signals:
+            signal.set_wakeup_fd(-1)
+        self._wake.close()
+        self._wake_signal.close()
+
+    # --- One round --------------------------------------------------------------------------------------
+
+    def _wait_ms(self) -> int:
+        deadline = min(self._engine.deadline, self._clock() + WAIT_S_MAX)
+        if self._peers is not None:
+            deadline = min(deadline, self._peers.probes.deadline)
+        if self._clients is not None:
+            deadline = min(deadline, self._clients.deadline)
+        if self._unsynced or self._refused:
+            return 0
+        return max(0, math.ceil((deadline - self._clock()) * 1000))
+
+    def _round(self) -> None:
+        for _ in range(ROUNDS_BEFORE_TICK):
+            looked = self._clock()
+            emptied = self._read_all()
+            self._settle()
+            if self._exit is not None:
+                return
+            if looked < self._engine.deadline:  # no Tick due; what is still unread comes in the next round
+                return
+            if emptied and self._clock() - looked < JUMP_S:
+                break
+        self._step(Tick())
+        self._settle()
+
+    def _read_all(self) -> bool:
+        """Step with everything that has come, up to a cap; whether the sockets are empty now."""
+        self._watch.run()
+        emptied = True
+        if self._peers is not None:
+            self._peers.probes.run()
+            self._peers.read_subscriptions()
+            found = self._peers.receive(FRAMES_PER_ROUND)
+            emptied = len(found) < FRAMES_PER_ROUND
+            for raw in found:
+                self._peer_frame(raw)
+        while self._refused:
+            self._step(PeerRefused(self._refused.popleft()))
+        if self._clients is not None:
+            requests = self._clients.receive(FRAMES_PER_ROUND)
+            emptied = emptied and len(requests) < FRAMES_PER_ROUND
+            for client, request in requests:
+                self._step(ClientGone(client) if request is None else ClientFrame(client, request))
+        return emptied
+
+    def _settle(self) -> None:
+        """Finish writes that need no disk, then send everything that was laid down."""
+        for _ in range(len(self._unsynced)):
+            self._finish(self._unsynced.popleft())
+        if self._peers is not None:
+            self._flush_peers(self._peers)
+        if self._clients is not None:
+            self._clients.flush()
+        if self._events is not None:
+            self._events.flush()
+        if self._journal is not None and self._journal.oldest_age() > STALE_WRITE_S:
+            self._complaints.note("slow disk", f"the oldest write has been waiting {self._journal.oldest_age():.1f} s")
+
+    def _peer_frame(self, raw: bytes) -> None:
+        try:
+            frame = frames.unpack(raw)
+            if frame.kind is not FrameKind.PEER:
+                raise PeerProtocolError(f"a frame of kind {frame.kind.name} does not come from a peer")
+            if frame.sender == self._name:
+                raise PeerProtocolError(f"a frame that says it comes from {frame.sender}, which is this node")
+            messages = PEER_CODEC.decode(frame.body)
+        except (PeerProtocolError, RecursionError, ValueError) as problem:
+            self._complaints.note("bad frame", str(problem))
+            return
+        self._step(PeerFrame(frame.sender, frame.incarnation, frame.domain, messages))
+
+    # --- Steps and effects ------------------------------------------------------------------------------
+
+    def _step(self, event: Event) -> None:
+        if self._exit is None:
+            self._execute(self._engine.step(event, self._clock()))
+
+    def _execute(self, effects: Iterable[fx.Effect]) -> None:
+        for effect in effects:
+            if self._exit is not None:
+                return
+            self._execute_by_type[type(effect)](effect)
+
+    def _send_to_peer(self, effect: fx.SendToPeer) -> None:
+        if self._peers is not None:
+            self._to_peers.put(effect.node, cast(AnyPeerMessage, effect.message), effect.valid_until)
+
+    def _multicast(self, effect: fx.Multicast) -> None:
+        if self._peers is not None:
+            self._to_topics.put(effect.topic, cast(AnyPeerMessage, effect.message), effect.valid_until)
+
+    def _reply_to_client(self, effect: fx.ReplyToClient) -> None:
+        if self._clients is not None:
+            self._clients.reply(effect)
+
+    def _persist(self, effect: fx.Persist) -> None:
+        if self._journal is None:
+            self._unsynced.append(effect)
+        else:
+            self._journal.write(effect)
+
+    def _connect(self, effect: fx.Connect) -> None:
+        if self._peers is not None:
+            self._peers.connect(effect.node, effect.address)
+
+    def _journal_event(self, effect: fx.Journal) -> None:
+        if self._events is not None:
+            self._events.write(effect, self._engine.incarnation)
+
+    def _halt(self, effect: fx.Halt) -> None:
+        log.error("halted: %s", effect.reason)
+        self.stop(EXIT_HALTED)
+
+    def _flush_peers(self, peers: Peers) -> None:
+        self._to_topics.flush(lambda topic, body: peers.multicast(topic, self._packed(body)))
+        self._to_peers.flush(lambda node, body: peers.send(node, self._packed(body)))
+
+    def _packed(self, body: bytes) -> bytes:
+        return frames.pack(FrameKind.PEER, self._engine.domain, self._node, self._engine.incarnation, body)
+
+    def _too_large(self, text: str) -> None:
+        self._complaints.note("message too large", text)
+
+    # --- Wake-ups ---------------------------------------------------------------------------------------
+
+    def _journal_finished(self) -> None:
+        journal = self._journal
+        assert journal is not None
+        for effect in journal.finished():
+            self._finish(effect)
+        if journal.error is not None:
+            log.critical("writing to the state directory failed (%s); stopping at once", journal.error)
+            self.stop(EXIT_DISK)
+
+    def _finish(self, effect: fx.Persist) -> None:
+        self._execute(effect.then)
+        self._step(Persisted(effect.number))
+
+    def _signalled(self) -> None:
+        try:
+            numbers = os.read(self._wake.fileno(), 64)
+        except BlockingIOError:
+            return
+        for number in numbers:
+            if number in (signal.SIGTERM, signal.SIGINT):
+                log.info("stopping on %s", signal.Signals(number).name)
+                self.stop()

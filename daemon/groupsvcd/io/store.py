@@ -1,0 +1,336 @@
+"""The state of a node as tables: what the journal thread writes and a start reads.
+
+Records are applied as ``core.records`` describes, many in one transaction, and one sync makes them all safe.
+What is read at the next start is checked by more than SQLite's own rules, because a promise that silently
+went backwards is worse than a node that does not start (S2):
+
+- Every row carries a CRC-32 of its content and its place.
+- The row of a stream knows its first and last entry and the sum of the CRCs between them, so a missing entry or
+  one from an older time is noticed even though it is whole by itself.
+- SQLite treats a damaged write-ahead log as one that ends before the damage, which would silently undo synced
+  transactions. So transactions are numbered, and after each sync the number is written to the file ``mark``
+  as well, without a sync of its own: a state whose number is below the mark has lost something.
+
+Reading goes through a read-only connection, so a refusal leaves the write-ahead log as evidence.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from zlib import crc32
+
+import attrs
+
+from ..core.records import (
+    NO_DOMAIN,
+    AppendRecord,
+    CheckpointRecord,
+    NodeRecord,
+    OpenRecord,
+    PromiseRecord,
+    Record,
+    Stored,
+    StoredStream,
+)
+from .state_directory import ADVICE, APPLICATION_ID, FORMAT_VERSION, StateDirectory, StateRefused
+
+WAL_PAGES_MAX = 1_000
+"""Pages in the write-ahead log (of 4 KiB) after which they are moved into the database."""
+
+_SCHEMA = f"""
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {FORMAT_VERSION};
+CREATE TABLE node (
+    one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, state_id TEXT NOT NULL,
+    incarnation INTEGER NOT NULL, domain BLOB NOT NULL, transactions INTEGER NOT NULL, crc INTEGER NOT NULL
+);
+CREATE TABLE stream (
+    stream INTEGER PRIMARY KEY, promised INTEGER NOT NULL, accepted INTEGER NOT NULL, base INTEGER NOT NULL,
+    last INTEGER NOT NULL, sum INTEGER NOT NULL, checkpoint_seq INTEGER NOT NULL, crc INTEGER NOT NULL
+);
+CREATE TABLE checkpoint (stream INTEGER PRIMARY KEY, seq INTEGER NOT NULL, state BLOB NOT NULL, crc INTEGER NOT NULL);
+CREATE TABLE entry (
+    stream INTEGER NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (stream, seq)
+) WITHOUT ROWID;
+"""
+
+_mark = struct.Struct("!QI")
+_place = struct.Struct("!QQ")
+_MASK = 0xFFFFFFFF
+
+
+@attrs.frozen
+class NodeRow:
+    """Who this is and how many transactions were written."""
+
+    name: str
+    state_id: str
+    incarnation: int = 0
+    domain: bytes = NO_DOMAIN
+    transactions: int = 0
+
+    def crc(self) -> int:
+        """The checksum of the whole row."""
+        text = f"{self.name}\0{self.state_id}\0{self.incarnation}\0{self.transactions}\0".encode()
+        return crc32(self.domain, crc32(text))
+
+
+@attrs.frozen
+class StreamRow:
+    """Where one stream stands: entries ``base + 1`` to ``last``, and the sum of their checksums."""
+
+    stream: int
+    promised: int = 0
+    accepted: int = 0
+    base: int = 0
+    last: int = 0
+    sum: int = 0
+    checkpoint_seq: int = 0
+
+    def crc(self) -> int:
+        """The checksum of the whole row."""
+        return crc32(repr(attrs.astuple(self)).encode())
+
+
+def entry_crc(stream: int, seq: int, body: bytes) -> int:
+    """The checksum of an entry and its place."""
+    return crc32(body, crc32(_place.pack(stream, seq)))
+
+
+class Store:
+    """The open state of one node. Used by one thread at a time."""
+
+    def __init__(self, directory: StateDirectory, node: str) -> None:
+        self._directory = directory
+        if directory.is_new:
+            _make(directory, node)
+        self.stored, self._node, self._streams = _read(directory, node)
+        self._mark_fd = os.open(directory.path / "mark", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self.connection = _open(directory.database)
+        except sqlite3.Error as error:
+            raise StateRefused(f"{directory.database} cannot be opened for writing: {error}") from None
+
+    def write(self, records: Iterable[Record]) -> None:
+        """Apply ``records`` in one transaction and sync; all or nothing, also after an error."""
+        node, streams = self._node, dict(self._streams)
+        connection = self.connection
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            changed: set[int] = set()
+            for record in records:
+                if isinstance(record, NodeRecord):
+                    node = attrs.evolve(node, incarnation=record.incarnation, domain=record.domain)
+                else:
+                    row = streams.get(record.stream) or StreamRow(record.stream)
+                    streams[record.stream] = self._apply(row, record)
+                    changed.add(record.stream)
+            node = attrs.evolve(node, transactions=node.transactions + 1)
+            connection.execute(
+                "REPLACE INTO node VALUES (1, ?, ?, ?, ?, ?, ?)",
+                (node.name, node.state_id, node.incarnation, node.domain, node.transactions, node.crc()),
+            )
+            connection.executemany(
+                "REPLACE INTO stream VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [(*attrs.astuple(streams[stream]), streams[stream].crc()) for stream in sorted(changed)],
+            )
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        self._node, self._streams = node, streams
+        os.pwrite(self._mark_fd, _packed_mark(node.transactions), 0)
+
+    def tidy(self) -> None:
+        """Move the write-ahead log into the database if it has grown long.
+
+        SQLite would do so by itself inside a commit, but there it swallows errors of the disk; here they are
+        raised like any other.
+        """
+        wal = self._directory.path / "state.db-wal"
+        if wal.exists() and wal.stat().st_size > WAL_PAGES_MAX * 4096:
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+    def close(self) -> None:
+        """Close the files; the directory stays under lock."""
+        self.connection.close()
+        os.close(self._mark_fd)
+
+    # --- Applying one record --------------------------------------------------------------------------
+
+    def _apply(self, row: StreamRow, record: PromiseRecord | AppendRecord | OpenRecord | CheckpointRecord) -> StreamRow:
+        if isinstance(record, AppendRecord):
+            return self._append(row, record.first_seq, record.entries)
+        if isinstance(record, PromiseRecord):
+            return attrs.evolve(row, promised=record.epoch)
+        if isinstance(record, OpenRecord):
+            row = self._cut_above(row, record.keep_upto)
+            row = self._append(row, record.keep_upto + 1, record.entries)
+            return attrs.evolve(row, promised=record.epoch, accepted=record.epoch)
+        return self._checkpoint(row, record)
+
+    def _append(self, row: StreamRow, first_seq: int, entries: tuple[bytes, ...]) -> StreamRow:
+        if not entries:
+            return row
+        if first_seq != row.last + 1:
+            raise ValueError(f"stream {row.stream} ends at {row.last}, entry {first_seq} does not follow it")
+        numbered = enumerate(entries, start=first_seq)
+        rows = [(row.stream, seq, body, entry_crc(row.stream, seq, body)) for seq, body in numbered]
+        self.connection.executemany("INSERT INTO entry VALUES (?, ?, ?, ?)", rows)
+        added = sum(crc for *_, crc in rows)
+        return attrs.evolve(row, last=row.last + len(rows), sum=(row.sum + added) & _MASK)
+
+    def _cut_above(self, row: StreamRow, keep_upto: int) -> StreamRow:
+        if keep_upto >= row.last:
+            if keep_upto > row.last:
+                raise ValueError(f"stream {row.stream} ends at {row.last}, it cannot keep entries up to {keep_upto}")
+            return row
+        if keep_upto < row.base:
+            raise ValueError(f"stream {row.stream} begins after {row.base}, it cannot be cut back to {keep_upto}")
+        gone = self._delete(row.stream, keep_upto + 1, row.last)
+        return attrs.evolve(row, last=keep_upto, sum=(row.sum - gone) & _MASK)
+
+    def _checkpoint(self, row: StreamRow, record: CheckpointRecord) -> StreamRow:
+        crc = entry_crc(record.stream, record.seq, record.state)
+        values = (record.stream, record.seq, record.state, crc)
+        self.connection.execute("REPLACE INTO checkpoint VALUES (?, ?, ?, ?)", values)
+        if row.last < record.seq:
+            self._delete(row.stream, row.base + 1, row.last)
+            return attrs.evolve(row, base=record.seq, last=record.seq, sum=0, checkpoint_seq=record.seq)
+        base = max(row.base, record.drop_upto)
+        gone = self._delete(row.stream, row.base + 1, base)
+        return attrs.evolve(row, base=base, sum=(row.sum - gone) & _MASK, checkpoint_seq=record.seq)
+
+    def _delete(self, stream: int, first: int, upto: int) -> int:
+        """Delete entries ``first`` to ``upto``; the sum of their checksums."""
+        place = (stream, first, upto)
+        where = "FROM entry WHERE stream = ? AND seq BETWEEN ? AND ?"
+        gone = self.connection.execute(f"SELECT coalesce(sum(crc), 0) {where}", place).fetchone()[0]
+        self.connection.execute(f"DELETE {where}", place)
+        return int(gone)
+
+
+# --- Making, opening, reading -----------------------------------------------------------------------
+
+
+def _make(directory: StateDirectory, node: str) -> None:
+    """A new state with an id of its own; complete on the disk before it has its name."""
+    row = NodeRow(node, os.urandom(16).hex())
+    try:
+        connection = sqlite3.connect(directory.database_new, isolation_level=None)
+        connection.executescript(f"PRAGMA synchronous = FULL; BEGIN; {_SCHEMA} COMMIT;")
+        values = (row.name, row.state_id, row.incarnation, row.domain, row.transactions, row.crc())
+        connection.execute("INSERT INTO node VALUES (1, ?, ?, ?, ?, ?, ?)", values)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.close()
+        (directory.path / "mark").unlink(missing_ok=True)
+        directory.publish_new()
+    except (sqlite3.Error, OSError) as error:
+        raise StateRefused(f"no state could be made in {directory.path}: {error}") from None
+
+
+def _open(database: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
+    for pragma in ("journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 0", "temp_store = MEMORY"):
+        connection.execute(f"PRAGMA {pragma}").fetchone()
+    connection.execute("PRAGMA cache_size = -1024")
+    return connection
+
+
+def _read(directory: StateDirectory, node: str) -> tuple[Stored, NodeRow, dict[int, StreamRow]]:
+    database = directory.database
+    try:
+        connection = sqlite3.connect(f"file:{_quoted(database)}?mode=ro", uri=True, isolation_level=None)
+        try:
+            who = _read_node(connection, database, node)
+            transactions = _marked(directory.path / "mark")
+            if who.transactions < transactions:
+                lost = transactions - who.transactions
+                raise StateRefused(f"{database} has lost its last {lost} synced transactions. {ADVICE}")
+            rows = [StreamRow(*row[:-1]) for row in _checked_streams(connection, database)]
+            streams = {row.stream: _read_stream(connection, database, row) for row in rows}
+        finally:
+            connection.close()
+    except (sqlite3.Error, OverflowError) as error:
+        raise StateRefused(f"{database} cannot be read: {error}. {ADVICE}") from None
+    stored = Stored(state_id=who.state_id, incarnation=who.incarnation, domain=who.domain, streams=streams)
+    return stored, who, {row.stream: row for row in rows}
+
+
+def _read_node(connection: sqlite3.Connection, database: Path, node: str) -> NodeRow:
+    row = connection.execute("SELECT name, state_id, incarnation, domain, transactions, crc FROM node").fetchone()
+    if row is None or NodeRow(*row[:-1]).crc() != row[-1]:
+        raise _damaged(database, "the row of the node")
+    who = NodeRow(*row[:-1])
+    if who.name != node:
+        raise StateRefused(f"{database} is the state of node {who.name}, and this is {node}; give each node its own")
+    return who
+
+
+def _checked_streams(connection: sqlite3.Connection, database: Path) -> list[tuple[int, ...]]:
+    columns = "stream, promised, accepted, base, last, sum, checkpoint_seq, crc"
+    rows = connection.execute(f"SELECT {columns} FROM stream ORDER BY stream").fetchall()
+    for row in rows:
+        if StreamRow(*row[:-1]).crc() != row[-1]:
+            raise _damaged(database, f"the row of stream {row[0]}")
+    return rows
+
+
+def _read_stream(connection: sqlite3.Connection, database: Path, row: StreamRow) -> StoredStream:
+    entries: list[bytes] = []
+    total = 0
+    expected = row.base
+    query = "SELECT seq, body, crc FROM entry WHERE stream = ? ORDER BY seq"
+    for seq, body, crc in connection.execute(query, (row.stream,)):
+        expected += 1
+        if seq != expected:
+            raise _damaged(database, f"entry {expected} of stream {row.stream}, which is missing,")
+        if not isinstance(body, bytes) or entry_crc(row.stream, seq, body) != crc:
+            raise _damaged(database, f"entry {seq} of stream {row.stream}")
+        entries.append(body)
+        total += crc
+    if expected != row.last or total & _MASK != row.sum:
+        raise _damaged(database, f"the entries of stream {row.stream} (up to {row.last}, {expected} found)")
+    checkpoint = b""
+    if row.checkpoint_seq:
+        found = connection.execute("SELECT seq, state, crc FROM checkpoint WHERE stream = ?", (row.stream,)).fetchone()
+        if found is None or found[0] != row.checkpoint_seq or entry_crc(row.stream, found[0], found[1]) != found[2]:
+            raise _damaged(database, f"the checkpoint of stream {row.stream}")
+        checkpoint = found[1]
+    return StoredStream(
+        promised=row.promised,
+        accepted=row.accepted,
+        base=row.base,
+        entries=tuple(entries),
+        checkpoint_seq=row.checkpoint_seq,
+        checkpoint=checkpoint,
+    )
+
+
+def _damaged(database: Path, what: str) -> StateRefused:
+    return StateRefused(f"{database} is damaged: {what} is not as it was written. {ADVICE}")
+
+
+def _packed_mark(transactions: int) -> bytes:
+    return _mark.pack(transactions, crc32(transactions.to_bytes(8, "big")))
+
+
+def _marked(path: Path) -> int:
+    """The number in the mark; 0 if there is none or it did not survive a power loss whole."""
+    try:
+        content = path.read_bytes()[: _mark.size]
+    except OSError:
+        return 0
+    if len(content) < _mark.size:
+        return 0
+    transactions, crc = _mark.unpack(content)
+    return int(transactions) if crc == crc32(content[:8]) else 0
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")

@@ -1,0 +1,111 @@
+"""``groupsvc dev``: a whole domain in the foreground, to try things out in a second terminal.
+
+At a terminal the table of nodes is drawn anew in its place; into a pipe or file one line is written for
+every change, so that it can be read by a program or by whoever reads the log afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import TextIO
+
+from ..testing import LocalDomain
+from ..wire.client_messages import Status
+from .exit_codes import ExitCode
+from .node_table import headline, lines_of
+
+REDRAW_S = 0.25
+_CLEAR_LINE = "\x1b[K"
+
+
+def run(nodes: int, *, output: TextIO | None = None, stop: threading.Event | None = None) -> ExitCode:
+    """Run a domain until Ctrl-C, SIGTERM or ``stop``."""
+    out = output or sys.stdout
+    ended = stop or threading.Event()
+    began = time.monotonic()
+    with _ends_on_signals(ended), LocalDomain(nodes=nodes) as domain:
+        print(_introduction(domain, time.monotonic() - began), file=out, flush=True)
+        view = _Drawing(out) if out.isatty() else _Log(out)
+        while not ended.is_set():
+            view.show(_best_view(domain))
+            ended.wait(REDRAW_S)
+        print("stopping", file=out, flush=True)
+    return ExitCode.OK
+
+
+@contextlib.contextmanager
+def _ends_on_signals(ended: threading.Event) -> Iterator[None]:
+    """SIGINT and SIGTERM set ``ended``, so that the daemons are stopped in order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, lambda *_: ended.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _introduction(domain: LocalDomain, took: float) -> str:
+    lines = [f"a domain of {len(domain.names)} daemons, ready after {took:.1f} s; Ctrl-C ends it", ""]
+    lines += [f"  {name}  process {domain.pid(name)}  {domain.address(name)}" for name in domain.names]
+    lines += [
+        "",
+        "talk to it from another terminal:",
+        f"  export GROUPSVC_ADDRESS={domain.address(domain.names[0])}",
+        "  groupsvc status",
+        f"  groupsvc hand-over {domain.voters[-1]}",
+        f"  kill -9 {domain.pid(domain.names[0])}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _best_view(domain: LocalDomain) -> Status | None:
+    """What the name server says, else whoever answers."""
+    leader = domain.name_server()
+    if leader is not None:
+        return domain.status(leader)
+    return next((found for name in domain.names if (found := domain.status(name)) is not None), None)
+
+
+class _Drawing:
+    """Draws over its own last picture."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._height = 0
+
+    def show(self, status: Status | None) -> None:
+        lines = ["no daemon answers"] if status is None else lines_of(status)
+        up = f"\x1b[{self._height}A" if self._height else ""
+        blank = [""] * (self._height - len(lines))
+        self._out.write(up + "".join(f"{line}{_CLEAR_LINE}\n" for line in [*lines, *blank]))
+        self._out.flush()
+        self._height = max(self._height, len(lines))
+
+
+class _Log:
+    """Writes a line when something changed."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._last = ""
+
+    def show(self, status: Status | None) -> None:
+        line = "no daemon answers" if status is None else _summary(status)
+        if line != self._last:
+            print(line, file=self._out, flush=True)
+            self._last = line
+
+
+def _summary(status: Status) -> str:
+    nodes = ", ".join(f"{node.name} {node.status}" for node in status.nodes)
+    start = headline(status).rpartition(",")[0]  # without the lease, which changes all the time
+    return f"{start}: {nodes}" + (f"; trouble: {status.trouble}" if status.trouble else "")

@@ -1,0 +1,51 @@
+"""A daemon's status as a table for people.
+
+NODE  ROLE         STATUS  INCARNATION       ADDRESS
+n1    name server  up      1763261234567890  tcp://127.0.0.1:15000
+n2    voter        up      1763261234567911  tcp://127.0.0.1:15003
+n4    node         down    1763261234599999  tcp://127.0.0.1:15009
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..wire.client_messages import NodeStatus, Status
+
+_COLUMNS = ("NODE", "ROLE", "STATUS", "INCARNATION", "ADDRESS")
+
+
+def is_serving(status: Status) -> bool:
+    """Whether applications at this node can work."""
+    return not status.suspended and status.name_server != ""
+
+
+def headline(status: Status) -> str:
+    """Who answers, and how it is."""
+    server = status.name_server or "none"
+    state = "suspended" if status.suspended else f"lease {status.lease_left:.1f} s"
+    return f"{status.node}: {status.role}, name server {server}, epoch {status.epoch}, {state}"
+
+
+def lines_of(status: Status) -> list[str]:
+    """The whole status: headline, nodes, trouble."""
+    found = [headline(status), *_aligned([_COLUMNS, *(_row(node) for node in status.nodes)])]
+    if status.trouble:
+        found.append(f"trouble: {status.trouble}")
+    return found
+
+
+def roles_of(node: NodeStatus) -> str:
+    """The role of one line of the list."""
+    if node.name_server:
+        return "name server"
+    return "voter" if node.voter else "node"
+
+
+def _row(node: NodeStatus) -> tuple[str, ...]:
+    return (node.name, roles_of(node), node.status, str(node.incarnation or "-"), node.address or "-")
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -1,0 +1,98 @@
+"""``python -m groupsvc.testing.sim``: run seeds, replay one, fingerprint traces.
+
+run --seeds 200                 a sample on both cores; exit code 1 if a promise was broken
+replay 4711 --log               one seed again, told like a play
+digest --seeds 5                fingerprints of traces
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .plan import draw
+from .runner import Order, check_determinism, run
+from .transcript import Play
+from .trial import judge_nothing, judge_with_checkers, run_plan, run_seed
+from .world import ENGINE
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns its exit code."""
+    options = _parser().parse_args(arguments)
+    if options.command == "replay":
+        return _replay(options)
+    if options.command == "digest":
+        for seed in range(options.first, options.first + options.seeds):
+            trial = run_seed(seed, engine=options.engine, judge=judge_nothing, with_digest=True)
+            print(seed, trial.digest, trial.events)
+        return 0
+    order = Order(
+        seeds=options.seeds,
+        first=options.first,
+        jobs=options.jobs,
+        minutes=options.minutes,
+        ledger=options.ledger,
+        engine=options.engine,
+        checked=not options.unchecked,
+        marks_required=options.require_marks,
+    )
+    if options.check_determinism:
+        return check_determinism(order)
+    return run(order)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    plan = draw(options.seed)
+    print(f"seed {options.seed}: {plan.describe()}")
+    play = Play(print, steady=options.steady) if options.log else None
+    judge = judge_nothing if options.unchecked else judge_with_checkers
+    world, trial = run_plan(
+        plan, engine=options.engine, judge=judge, events_max=options.events, until=options.until, play=play
+    )
+    if play is not None:
+        play.release()
+    if options.trace is not None:
+        with open(options.trace, "wb") as trace:
+            trace.writelines(world.history.lines())
+    for failure in trial.failures:
+        print(f"{failure.invariant} at {failure.t:.6f}: {failure.text}")
+    print(f"{trial.events} events, {trial.steps} steps, {trial.simulated_s:.3f} simulated s, {trial.ran_s:.2f} s")
+    return 1 if trial.failures else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m groupsvc.testing.sim", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    commands = parser.add_subparsers(dest="command", required=True)
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--engine", default=ENGINE, help="module:class of the engine (default: %(default)s)")
+    common.add_argument("--unchecked", action="store_true", help="do not run the checkers on the history")
+
+    many = commands.add_parser("run", parents=[common], help="run a range of seeds")
+    many.add_argument("--seeds", type=int, default=200)
+    many.add_argument("--first", type=int, default=0)
+    many.add_argument("--jobs", type=int, default=2)
+    many.add_argument("--minutes", type=float, help="begin no new seed after so many minutes")
+    many.add_argument("--ledger", type=Path, help="append the result to this file")
+    many.add_argument("--require-marks", action="store_true", help="fail if a required mark was not hit")
+    many.add_argument("--check-determinism", action="store_true", help="compare traces of two processes instead")
+
+    one = commands.add_parser("replay", parents=[common], help="run one seed again")
+    one.add_argument("seed", type=int)
+    one.add_argument("--until", type=float, help="stop at this simulated time and heal nothing")
+    one.add_argument("--events", type=int, help="stop after so many events and heal nothing")
+    one.add_argument("--trace", type=Path, help="write the history there, as ndjson")
+    one.add_argument("--log", action="store_true", help="tell the run like a play")
+    one.add_argument("--steady", action="store_true", help="with every beat and lease")
+
+    digest = commands.add_parser("digest", parents=[common], help="print fingerprints of traces")
+    digest.add_argument("--seeds", type=int, default=1)
+    digest.add_argument("--first", type=int, default=0)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

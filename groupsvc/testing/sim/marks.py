@@ -1,0 +1,23 @@
+"""Marks: places that a sample of seeds must have been to, or it proves little.
+
+An engine says ``Journal(op="mark", args={"name": …})`` where something rare happens; every other journal line is a
+mark by its op, every nemesis that began is ``fault NAME``. The runner sums them over all seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .nemeses import ALL
+
+FAULT_MARKS: tuple[str, ...] = tuple(f"fault {nemesis.name}" for nemesis in ALL)
+
+ENGINE_MARKS: tuple[str, ...] = ("promise", "view_installed", "ordered", "stable", "delivered")
+"""What engines must have journalled; grows with the protocol."""
+
+REQUIRED: tuple[str, ...] = FAULT_MARKS + ENGINE_MARKS
+
+
+def missing(marks: Mapping[str, int], required: tuple[str, ...] = REQUIRED) -> list[str]:
+    """The required marks that were not hit."""
+    return [name for name in required if not marks.get(name)]

@@ -1,0 +1,575 @@
+"""One simulated machine: it drives a production engine as the daemon's reactor does, and can be hurt anywhere.
+
+The reactor's promise is simple: effects are executed in the order of the list, messages of one step for one
+peer leave in one frame, what is past its ``valid_until`` does not leave, ``then`` follows the sync. The
+simulator keeps it, and between any two effects it may kill the process or make it stand still. A process that
+stands still wakes with the rest of its effects undone and a queue of frames in front of it: that is how a
+deposed name server finds out whether its words are still its own.
+
+Clocks: the harness counts ``t``; this machine's clock shows ``offset + rate * t`` and never runs backwards.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import traceback
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import attrs
+
+from groupsvc.wire import frames
+from groupsvc.wire.client_messages import ClientRequest, Status
+from groupsvc.wire.kinds import FrameKind
+from groupsvcd.core.effects import (
+    Connect,
+    Effect,
+    Halt,
+    Journal,
+    Multicast,
+    Persist,
+    ReplyToClient,
+    SendToPeer,
+)
+from groupsvcd.core.events import ClientFrame, ClientGone, Event, PeerRefused, Persisted, Tick
+from groupsvcd.core.parameters import Parameters
+from groupsvcd.core.peer_messages import (
+    PEER_CODEC,
+    AliveAck,
+    Answered,
+    Claim,
+    Held,
+    LeaderAlive,
+    Open,
+    Opened,
+    Order,
+    PeerMessage,
+    Promised,
+    Tell,
+)
+from groupsvcd.core.records import Stored
+
+from .disk import Disk
+from .network import Packet
+
+if TYPE_CHECKING:
+    from .world import World
+
+SPOKEN: dict[type[PeerMessage], str] = {
+    kind: kind.__name__ for kind in (Promised, Claim, Open, Opened, Order, Held, LeaderAlive)
+}
+"""Messages that use an epoch; the first of each is worth a line of history."""
+
+ACKNOWLEDGING: dict[type[PeerMessage], str] = {kind: kind.__name__ for kind in (AliveAck, Answered, Tell)}
+"""Messages by which a name server commits itself."""
+
+INBOX_MAX = 20_000
+"""Frames that wait for a process that stands still; more would not fit any socket buffer."""
+
+IDLE_TICKS_MAX = 10_000
+"""So many ticks in a row whose deadline has already passed are an engine that spins."""
+
+TICK = Tick()
+
+
+class AnyEngine(Protocol):
+    """What the simulator needs of an engine; ``groupsvcd.core.engine.Engine`` is the one that matters."""
+
+    def start(self, now: float) -> list[Effect]: ...
+    def step(self, event: Event, now: float) -> list[Effect]: ...
+    def status(self, request_id: int, now: float) -> Status: ...
+    @property
+    def deadline(self) -> float: ...
+    @property
+    def incarnation(self) -> int: ...
+    @property
+    def domain(self) -> bytes: ...
+
+
+EngineMaker = Callable[[Parameters, Stored, int, random.Random], AnyEngine]
+
+
+class Trap:
+    """Something bad that happens after a number of effects."""
+
+    __slots__ = ("effects_left", "spring")
+
+    def __init__(self, effects_left: int, spring: Callable[[Node], None]) -> None:
+        self.effects_left = effects_left
+        self.spring = spring
+
+
+class Node:
+    """A machine, its disk and its clock; the process on it comes and goes."""
+
+    __slots__ = (
+        "addresses", "boot", "disk", "down_silent", "engine", "frames_sent", "handling", "highest_incarnation",
+        "idle_ticks", "inbox", "name", "name_bytes", "now", "offset", "on_persisted", "on_spoke", "parameters",
+        "paused", "process", "rate", "resumed_at", "rng", "spoken", "starts", "steps", "tick_deadline", "trap",
+        "undone", "wall_offset", "wanted", "world",
+    )  # fmt: skip
+
+    def __init__(self, world: World, parameters: Parameters, rng: random.Random, rate: float, offset: float) -> None:
+        self.world = world
+        self.parameters = parameters
+        self.name = parameters.node
+        self.name_bytes = self.name.encode()
+        self.rng = rng
+        self.rate = rate
+        self.offset = offset
+        self.wall_offset = 0.0
+        self.handling = 2e-5 + 8e-5 * rng.random()  # between a step and its frames on the wire
+        self.disk = Disk(self, rng)
+        self.engine: AnyEngine | None = None
+        self.process = 0  # grows whenever a process begins or ends
+        self.starts = 0
+        self.boot = ""
+        self.steps = 0
+        self.frames_sent = 0
+        self.highest_incarnation = 0
+        self.paused = False
+        self.resumed_at = -math.inf
+        self.down_silent = False  # the machine is off: nobody there to refuse a connection
+        self.now = -math.inf
+        self.wanted = math.inf  # the engine's deadline as of its last step
+        self.tick_deadline = math.inf  # the deadline for which a tick is on its way
+        self.idle_ticks = 0
+        self.trap: Trap | None = None
+        self.on_persisted: Callable[[Node], None] | None = None
+        self.on_spoke: Callable[[Node, str, int], None] | None = None
+        self.undone: list[Effect] = []
+        self.inbox: list[tuple[Callable[[Any], None], Any]] = []
+        self.addresses: dict[str, str] = {}
+        self.spoken: set[tuple[type[PeerMessage], int, int]] = set()
+
+    # --- The process ----------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> bool:
+        """Whether a process is there, awake or not."""
+        return self.engine is not None
+
+    def start(self) -> None:
+        """Begin a process on whatever the disk holds."""
+        world = self.world
+        disk = self.disk
+        if not self.parameters.durable:
+            disk.make_blank()
+        stored = disk.stored()
+        incarnation = max(stored.incarnation + 1, int(self.wall() * 1e6))
+        if stored.incarnation == 0:
+            # A blank machine has only its clock; whoever sets it up sees to it that it is not behind.
+            incarnation = max(incarnation, self.highest_incarnation + 1)
+        disk.incarnation = incarnation
+        self.process += 1
+        self.starts += 1
+        self.boot = f"{self.name}.{self.starts}"
+        self.paused = self.down_silent = False
+        self.now = -math.inf
+        self.tick_deadline = math.inf
+        self.idle_ticks = 0
+        self.trap = self.on_persisted = None
+        self.undone.clear()
+        self.inbox.clear()
+        self.spoken.clear()
+        self.addresses = dict(self.parameters.voter_addresses)
+        rng = random.Random(f"{world.seed}/{self.name}/{self.starts}")
+        self.highest_incarnation = max(self.highest_incarnation, incarnation)
+        parameters = attrs.evolve(self.parameters, started_ms=int(self.wall() * 1e3))
+        try:
+            engine = world.make_engine(parameters, stored, incarnation, rng)
+        except Exception:
+            world.found("engine", f"{self.name} could not be made: {traceback.format_exc()}")
+            return
+        self.engine = engine
+        args: dict[str, Any] = {"rate": self.rate, "state_id": stored.state_id, "durable": self.parameters.durable}
+        if stored.incarnation == 0 and self.starts > 1:
+            args["lost_disk"] = True
+        self.line("boot", args)
+        if self.starts > 1:
+            self.line("restart", {})
+        now = self.clock()
+        try:
+            effects = engine.start(now)
+        except Exception:
+            world.found("engine", f"{self.name} could not start: {traceback.format_exc()}")
+            return
+        self.execute(effects)
+        self.plan_tick()
+
+    def crash(self, why: str, *, power: bool = False) -> None:
+        """End the process between two instructions. With ``power`` the machine is off, too, and refuses nobody."""
+        engine = self.engine
+        if engine is None:
+            self.down_silent |= power
+            return
+        self.highest_incarnation = max(self.highest_incarnation, engine.incarnation)
+        self.line("crash", {"why": why})
+        self.engine = None
+        self.process += 1
+        self.paused = False
+        self.down_silent = power
+        self.undone.clear()
+        self.inbox.clear()
+        self.trap = self.on_persisted = None
+        self.disk.process_died()
+        if power:
+            self.offset = 60.0 * self.rng.random() - self.rate * self.world.t  # its clock counts from its boot
+        self.world.process_ended(self)
+
+    def disk_failed(self) -> None:
+        """The sync came back with EIO: the daemon stops at once and does not try again."""
+        self.crash("fsync answered EIO")
+
+    def pause(self) -> None:
+        """The process stands still; what comes for it waits."""
+        if self.running and not self.paused:
+            self.paused = True
+            self.line("pause", {})
+
+    def resume(self) -> None:
+        """Go on: first what was left undone, then everything that waited, then a Tick."""
+        if not self.paused:
+            return
+        self.paused = False
+        if not self.running:
+            return
+        self.resumed_at = self.world.t
+        self.line("resume", {})
+        process = self.process
+        undone, self.undone = self.undone, []
+        self.execute(undone)
+        inbox, self.inbox = self.inbox, []
+        for position, (handle, what) in enumerate(inbox):
+            if self.process != process:
+                return
+            if self.paused:
+                self.inbox[:0] = inbox[position:]
+                return
+            handle(what)
+        if self.process == process and not self.paused:
+            self.tick_deadline = math.inf
+            self.step(TICK)
+
+    # --- Clocks ---------------------------------------------------------------------------------------
+
+    def clock(self) -> float:
+        """What this machine's steady clock shows."""
+        now = self.offset + self.rate * self.world.t
+        if now > self.now:
+            self.now = now
+        return self.now
+
+    def wall(self) -> float:
+        """What this machine believes the time of day to be."""
+        return self.world.wall_base + self.world.t + self.wall_offset
+
+    # --- Events ---------------------------------------------------------------------------------------
+
+    def step(self, event: Event) -> None:
+        """One step of the engine and all its effects."""
+        engine = self.engine
+        if engine is None:
+            return
+        now = self.offset + self.rate * self.world.t
+        if now > self.now:
+            self.now = now
+        else:
+            now = self.now
+        self.steps += 1
+        try:
+            effects = engine.step(event, now)
+        except Exception:
+            self.world.found("engine", f"{self.name} broke in a step with {event!r}: {traceback.format_exc()}")
+            return
+        if effects:
+            self.execute(effects)
+            if self.engine is not engine:
+                return
+        self.wanted = deadline = engine.deadline
+        if deadline < self.tick_deadline:
+            self._plan(deadline)
+
+    def plan_tick(self) -> None:
+        """Have a Tick when the engine wants one; an earlier one that is already planned looks again then."""
+        if self.engine is not None:
+            self.wanted = self.engine.deadline
+            if self.wanted < self.tick_deadline:
+                self._plan(self.wanted)
+
+    def _plan(self, deadline: float) -> None:
+        self.tick_deadline = deadline
+        t = (deadline - self.offset) / self.rate
+        self.world.push(max(t, self.world.t + 2e-5), self.tick, self.process, deadline)
+
+    def tick(self, process: int, deadline: float) -> None:
+        """The moment the engine asked for, if it still does."""
+        if process != self.process or deadline != self.tick_deadline or self.engine is None:
+            return
+        self.tick_deadline = math.inf
+        if self.paused:
+            return  # ``resume`` ends with a Tick
+        if deadline > self.now:
+            self.now = max(deadline, self.offset + self.rate * self.world.t)
+        if self.wanted > self.now:
+            self._plan(self.wanted)  # it was put off since
+            return
+        self.step(TICK)
+        if self.wanted > self.now or self.engine is None:
+            self.idle_ticks = 0
+            return
+        self.idle_ticks += 1
+        if self.idle_ticks > IDLE_TICKS_MAX:
+            self.world.found("engine", f"{self.name} asks for ticks without end: deadline {deadline}")
+
+    def receive(self, packet: Packet, _: object) -> None:
+        """A frame has arrived."""
+        if self.engine is None:
+            return
+        if self.paused:
+            self.later(self.take, packet)
+            return
+        event = packet.event
+        if event is None:
+            event = packet.open()
+            if event is None:
+                self.world.network.frames_refused += 1
+                return
+        self.step(event)
+
+    def take(self, packet: Packet) -> None:
+        """A frame that waited in the queue."""
+        self.receive(packet, None)
+
+    def later(self, handle: Callable[[Any], None], what: Any) -> None:
+        """Queue something for when the process runs again."""
+        if len(self.inbox) < INBOX_MAX:
+            self.inbox.append((handle, what))
+
+    def _step_or_queue(self, event: Event) -> None:
+        if self.paused:
+            self.later(self.step, event)
+        else:
+            self.step(event)
+
+    def refused(self, peer: str) -> None:
+        """A connection attempt to a peer's address found nobody listening."""
+        self._step_or_queue(PeerRefused(peer))
+
+    def client_says(self, connection: int, message: ClientRequest) -> None:
+        """A request has come from a local client."""
+        self._step_or_queue(ClientFrame(connection, message))
+
+    def client_gone(self, connection: int) -> None:
+        """A local client has closed its connection."""
+        self._step_or_queue(ClientGone(connection))
+
+    def persisted(self, batch: Sequence[Persist]) -> None:
+        """The disk has synced these; their ``then`` effects may go and the engine is told, one by one."""
+        for persist in batch:
+            if self.paused:
+                self.later(self.complete, persist)
+            else:
+                process = self.process
+                self.complete(persist)
+                if process != self.process:
+                    return
+
+    def complete(self, persist: Persist) -> None:
+        """One write is safe."""
+        if self.on_persisted is not None:
+            process = self.process
+            self.on_persisted(self)
+            if self.process != process:
+                return
+            if self.paused:
+                self.later(self.complete, persist)
+                return
+        process = self.process
+        self.execute(persist.then)
+        if self.process == process:
+            self._step_or_queue(Persisted(persist.number))
+
+    def persisted_in_memory(self, process: int, persist: Persist) -> None:
+        """A node without a state directory has nothing to wait for, but is told as late as any other."""
+        if process != self.process:
+            return
+        for record in persist.records:
+            self.disk.apply(record, seen=True)
+        self.persisted([persist])
+
+    # --- Effects --------------------------------------------------------------------------------------
+
+    def execute(self, effects: Sequence[Effect]) -> None:
+        """Execute effects in order, unless a trap springs between two of them."""
+        if self.trap is None:
+            self._execute(effects)
+            return
+        for position, effect in enumerate(effects):
+            trap = self.trap
+            if trap is not None:
+                if trap.effects_left <= 0:
+                    self.trap = None
+                    process = self.process
+                    trap.spring(self)
+                    if self.process != process:
+                        return
+                else:
+                    trap.effects_left -= 1
+            if self.paused:
+                self._put_off(effects[position:])
+                return
+            self._execute((effect,))
+            if self.engine is None:
+                return
+
+    def _put_off(self, effects: Sequence[Effect]) -> None:
+        # What the engine says of itself was so when it took the step; only what others would see waits.
+        for effect in effects:
+            if isinstance(effect, Journal):
+                self.journal(effect)
+            else:
+                self.undone.append(effect)
+
+    def _execute(self, effects: Sequence[Effect]) -> None:
+        world = self.world
+        at = world.t + self.handling
+        clock = self.offset + self.rate * at
+        if clock < self.now:
+            clock = self.now
+        outgoing: dict[str, list[PeerMessage]] | None = None
+        for effect in effects:
+            kind = type(effect)
+            if kind is SendToPeer:
+                if effect.valid_until < clock:  # type: ignore[union-attr]
+                    world.dropped_stale += 1
+                    continue
+                if outgoing is None:
+                    outgoing = {}
+                peer = effect.node  # type: ignore[union-attr]
+                messages = outgoing.get(peer)
+                if messages is None:
+                    outgoing[peer] = [effect.message]  # type: ignore[union-attr, list-item]
+                else:
+                    messages.append(effect.message)  # type: ignore[union-attr, arg-type]
+            elif kind is Journal:
+                self.journal(effect)  # type: ignore[arg-type]
+            elif kind is Multicast:
+                if effect.valid_until < clock:  # type: ignore[union-attr]
+                    world.dropped_stale += 1
+                    continue
+                if outgoing is None:
+                    outgoing = {}
+                outgoing.setdefault("", []).append(effect.message)  # type: ignore[union-attr, arg-type]
+            elif isinstance(effect, Persist):
+                if self.parameters.durable:
+                    self.disk.submit(effect)
+                else:
+                    world.push(world.t + 1e-5, self.persisted_in_memory, self.process, effect)
+            elif isinstance(effect, ReplyToClient):
+                if effect.valid_until < clock:
+                    world.dropped_stale += 1
+                    continue
+                world.clients.replied(self, effect.client, effect.message, at)
+            elif isinstance(effect, Connect):
+                self.addresses[effect.node] = effect.address
+            elif isinstance(effect, Halt):
+                if outgoing is not None:
+                    self._flush(outgoing, at)
+                self._halt(effect.reason)
+                return
+        if outgoing is not None:
+            self._flush(outgoing, at)
+
+    def _flush(self, outgoing: dict[str, list[PeerMessage]], at: float) -> None:
+        world = self.world
+        engine = self.engine
+        if engine is None:
+            return
+        network = world.network
+        process = self.process
+        for peer, messages in outgoing.items():
+            for message in messages:
+                kind = type(message)
+                if kind in SPOKEN:
+                    # LeaderAlive is of the domain stream and does not say so.
+                    key = (kind, getattr(message, "stream", 0), message.epoch)  # type: ignore[attr-defined]
+                    if key not in self.spoken:
+                        self.spoken.add(key)
+                        self._spoke(SPOKEN[kind], key[1], key[2])
+                        if self.process != process:
+                            return
+                elif kind in ACKNOWLEDGING:
+                    args = {"kind": ACKNOWLEDGING[kind], "to": peer}
+                    self.line("acknowledged", args, epoch=message.epoch)  # type: ignore[attr-defined]
+            body = PEER_CODEC.encode(messages)  # type: ignore[arg-type]
+            packet = Packet(frames.pack(FrameKind.PEER, engine.domain, self.name_bytes, engine.incarnation, body))
+            self.frames_sent += 1
+            if world.play is not None:
+                world.play.sent(self, peer, messages)
+            if peer:
+                address = self.addresses.get(peer)
+                target = world.at_address.get(address) if address is not None else None
+                if target is None or target is self:
+                    world.unroutable += 1
+                else:
+                    network.send(self.name, target.name, packet, at)
+            elif self.name in world.voters:
+                for listener in world.names:
+                    if listener != self.name:
+                        network.send(self.name, listener, packet, at)
+
+    def _halt(self, reason: str) -> None:
+        self.line("halted", {"reason": reason})
+        if self.world.halt_is_failure:
+            self.world.found("halt", f"{self.name} halted: {reason}")
+        self.crash(f"halted: {reason}")
+
+    # --- Lines of history -----------------------------------------------------------------------------
+
+    def line(self, op: str, args: dict[str, Any], *, group: int = 0, epoch: int = 0, seq: int = 0) -> None:
+        """Write what only the driver can see."""
+        world = self.world
+        engine = self.engine
+        world.history.rows.append(
+            (world.t, self.offset + self.rate * world.t, self.boot, self.name,
+             self.highest_incarnation if engine is None else engine.incarnation,
+             "daemon", "event", op, group, epoch, seq, "", 0, 0, args, {})
+        )  # fmt: skip
+        if world.play is not None:
+            world.play.happened(self, op, group, epoch, seq, args)
+
+    def journal(self, effect: Journal) -> None:
+        """Write what the engine says of itself."""
+        world = self.world
+        engine = self.engine
+        op = effect.op
+        marks = world.marks
+        if op == "mark":
+            name = effect.args.get("name", "")
+            marks[name] = marks.get(name, 0) + 1
+            return
+        marks[op] = marks.get(op, 0) + 1
+        args = dict(effect.args) if effect.args else {}
+        world.history.rows.append(
+            (world.t, self.now, self.boot, self.name, engine.incarnation if engine is not None else 0, "daemon",
+             "event", op, effect.group, effect.epoch, effect.seq, effect.origin, effect.n, effect.crc, args, {})
+        )  # fmt: skip
+        if world.play is not None:
+            world.play.happened(self, op, effect.group, effect.epoch, effect.seq, args)
+
+    def note_persisted(self, record: str, stream: int, epoch: int, seq: int, *, seen: bool) -> None:
+        """Write that one record is on disk."""
+        self.line("persisted", {"kind": record, "seen": seen}, group=stream, epoch=epoch, seq=seq)
+
+    def _spoke(self, kind: str, stream: int, epoch: int) -> None:
+        self.line("spoke", {"kind": kind}, group=stream, epoch=epoch)
+        if self.on_spoke is not None:
+            self.on_spoke(self, kind, epoch)
+
+    def status(self) -> Status | None:
+        """What the daemon would say of itself; None while it is down or stands still."""
+        if self.engine is None or self.paused:
+            return None
+        return self.engine.status(0, self.clock())

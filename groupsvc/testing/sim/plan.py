@@ -1,0 +1,91 @@
+"""What a seed stands for: how large the world is, what is wrong with it, who uses it, and for how long.
+
+Each seed has its own small palette of nemeses instead of all of them with small probability: two enemies that
+meet often find more than twenty that meet by chance. Sizes are mostly small, because small worlds meet more
+of their states per second; a few are large, so that nothing quadratic hides.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import attrs
+
+from .clients import Habits
+from .nemeses import ALL, HARMLESS_TO_MEMORY
+from .network import CALM, Weather
+
+
+@attrs.frozen(kw_only=True)
+class Plan:
+    """Everything a run is made from, apart from the engine."""
+
+    seed: int
+    voters: int = 3
+    nodes: int = 3
+    seconds: float = 30.0
+    faults: tuple[str, ...] = ()
+    first_fault_at: float = 2.0
+    fault_gap_s: float = 3.0
+    weather: Weather = CALM
+    habits: Habits = Habits()
+    parameters: dict[str, Any] = attrs.field(factory=dict)
+    parameters_of: dict[str, dict[str, Any]] = attrs.field(factory=dict)
+
+    def describe(self) -> str:
+        """One line for people."""
+        faults = ", ".join(self.faults) or "no faults"
+        return (
+            f"{self.voters} voters, {self.nodes - self.voters} other nodes, {self.habits.count} clients,"
+            f" {self.seconds:.0f} s: {faults}"
+        )
+
+
+def draw(seed: int) -> Plan:
+    """The plan of a seed."""
+    rng = random.Random(f"plan/{seed}")
+    voters = rng.choices([1, 2, 3, 5], weights=[4, 8, 70, 18])[0]
+    others = 0 if rng.random() < 0.5 else rng.randint(1, 3)
+    seconds = rng.uniform(15.0, 45.0)
+    if rng.random() < 0.01:
+        others, seconds = rng.randint(20, 120), 12.0
+    names = [f"n{i}" for i in range(1, voters + others + 1)]
+    palette = tuple(nemesis.name for nemesis in rng.sample(ALL, rng.choice([1, 2, 2, 3, 4, 6])))
+    common: dict[str, Any] = {
+        "checkpoint_every": rng.choice([5, 20, 100, 1_000]),
+        "retention_margin": rng.choice([1, 5, 50]),
+    }
+    of: dict[str, dict[str, Any]] = {name: {"measured": rng.randrange(3)} for name in names}
+    for name in names[:voters]:
+        if rng.random() < 0.1:
+            of[name]["preference"] = rng.randrange(5)
+    if rng.random() < 0.15:
+        of[rng.choice(names[:voters])]["pinned"] = True
+    if voters >= 3 and rng.random() < 0.1:
+        of[rng.choice(names[:voters])]["candidate"] = False
+    if voters == 1 and rng.random() < 0.3:
+        of[names[0]]["durable"] = False
+        palette = tuple(name for name in palette if name in HARMLESS_TO_MEMORY)
+    weather = CALM
+    if rng.random() < 0.3:
+        weather = Weather(
+            delay_spread=rng.choice([0.002, 0.02, 0.08]),
+            loss=rng.choice([0.0, 0.01]),
+            repeat=rng.choice([0.0, 0.01]),
+            overtake=rng.choice([0.0, 0.05]),
+            late=rng.choice([0.0, 0.002]),
+        )
+    return Plan(
+        seed=seed,
+        voters=voters,
+        nodes=len(names),
+        seconds=seconds,
+        faults=palette,
+        first_fault_at=0.0 if rng.random() < 0.15 else rng.uniform(1.0, 4.0),
+        fault_gap_s=rng.choice([0.7, 2.0, 5.0]),
+        weather=weather,
+        habits=Habits(count=rng.choice([1, 3, 5]), think_s=rng.choice([0.1, 0.5]), timeout_s=rng.choice([1.0, 4.0])),
+        parameters=common,
+        parameters_of=of,
+    )

@@ -1,0 +1,137 @@
+"""Garbage for everything that reads bytes of others: frames, the three codecs, lines of history.
+
+    python tests/fuzz/fuzz_wire.py -max_total_time=20
+
+The arguments are libFuzzer's; a folder as the last one keeps the corpus between runs. The first byte of an
+input chooses the reader, the rest is what it reads. Frames are tried twice, once as they are and once with
+length and checksum made right, because no fuzzer guesses a checksum.
+
+What must hold (X2): a reader answers or refuses, with ``PeerProtocolError`` (history: ``msgspec.DecodeError``)
+and with nothing else; and what it has read, written and read again is the same. Sameness is judged by bytes, as a
+NaN is not equal to itself.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
+import atheris
+
+with atheris.instrument_imports(include=["groupsvc", "groupsvcd"]):
+    import msgspec
+
+    from groupsvc.errors import PeerProtocolError
+    from groupsvc.wire import client_messages, frames, history
+    from groupsvc.wire.codec import Codec
+    from groupsvc.wire.kinds import FrameKind
+    from groupsvcd.core import peer_messages
+
+INPUT_BYTES_MAX = 4096
+
+
+def read_frame(data: bytes) -> None:
+    """``problem_with`` and ``unpack`` agree, and a frame that is taken is packed to the same bytes."""
+    problem = frames.problem_with(data)
+    try:
+        frame = frames.unpack(data)
+    except PeerProtocolError as refusal:
+        reason = str(refusal)
+        assert problem == reason, "unpack and problem_with give different reasons"
+        return
+    assert problem is None, "unpack takes what problem_with refuses"
+    again = frames.pack(frame.kind, frame.domain, frame.sender.encode(), frame.incarnation, frame.body)
+    assert again == data
+    if frame.kind is FrameKind.PEER:
+        read_body(peer_messages.PEER_CODEC, frame.body)
+
+
+def read_repaired_frame(data: bytes) -> None:
+    """The same for a frame whose length and checksum are right."""
+    if len(data) >= frames.HEADER_BYTES:
+        body_bytes = max(0, len(data) - frames.HEADER_BYTES - data[6])
+        data = data[:12] + struct.pack("!I", body_bytes) + data[16:]
+        data = data[:8] + struct.pack("!I", crc32(data[12:], crc32(data[:8]))) + data[12:]
+    read_frame(data)
+
+
+def read_body(codec: Codec[Any], data: bytes) -> None:
+    """A body is refused, or its messages survive a round trip."""
+    try:
+        messages = codec.decode(data)
+    except PeerProtocolError:
+        return
+    once = codec.encode(messages)
+    assert codec.encode(codec.decode(once)) == once
+
+
+def read_line(data: bytes) -> None:
+    """A line is refused, or its event survives a round trip."""
+    try:
+        event = history.from_line(data)
+    except msgspec.DecodeError:
+        return
+    once = history.to_line(event)
+    assert history.to_line(history.from_line(once)) == once
+
+
+READERS: list[Callable[[bytes], None]] = [
+    read_frame,
+    read_repaired_frame,
+    lambda data: read_body(peer_messages.PEER_CODEC, data),
+    lambda data: read_body(client_messages.REQUEST_CODEC, data),
+    lambda data: read_body(client_messages.REPLY_CODEC, data),
+    read_line,
+]
+
+
+def read_input(data: bytes) -> None:
+    """One input of the fuzzer."""
+    if data:
+        READERS[data[0] % len(READERS)](data[1:])
+
+
+def seeds() -> list[bytes]:
+    """Valid inputs to begin with, at least one per reader."""
+    order = peer_messages.Order(stream=0, epoch=3, first_seq=9, entries=(b"one", b"two"), stable=8)
+    tell = peer_messages.Tell(epoch=3, number=1, answer={"leader": "n1", "servers": ["n1", 2, 0.5, None, True]})
+    line = peer_messages.NodeEntry("n1", 7, "up", "tcp://127.0.0.1:5000", "id", True, 4)
+    nodes = peer_messages.NodeList(epoch=3, have=0, version=4, nodes=(line,))
+    canvass = peer_messages.Canvass(4, 0, False, 10, True, {"domain": "groupsvc"})
+    peer = peer_messages.PEER_CODEC.encode([order, tell, nodes, canvass, peer_messages.Goodbye()])
+    request = client_messages.REQUEST_CODEC.encode(
+        [client_messages.Hello(1, 1, 1, "fuzz"), client_messages.ConfigSet(2, "key", "value", 0, 1.5)]
+    )
+    reply = client_messages.REPLY_CODEC.encode(
+        [client_messages.Problem(1, "failed", "code", "text"), client_messages.ConfigValue(2, "key", "value", 1)]
+    )
+    frame = frames.pack(FrameKind.PEER, bytes(range(16)), b"n1", 7, peer)
+    event = history.HistoryEvent(v=1, i=1, t=0.5, node="n1", op="promise", args={"a": [1, None, {"b": 0.1}]})
+    contents = [frame, frame, peer, request, reply, history.to_line(event)]
+    assert len(contents) == len(READERS)
+    return [bytes([number]) + content for number, content in enumerate(contents)]
+
+
+def in_memory(content: bytes) -> str:
+    """The path of a file that is gone with the process, since libFuzzer leaves without cleaning up."""
+    file = os.memfd_create("seed")
+    os.write(file, content)
+    return f"/proc/self/fd/{file}"
+
+
+def main() -> None:
+    """Fuzz until libFuzzer's arguments say stop."""
+    for data in seeds():
+        read_input(data)
+    begin_with = ",".join(in_memory(data) for data in seeds())
+    options = ["-keep_seed=1", f"-max_len={INPUT_BYTES_MAX}", f"-seed_inputs={begin_with}"]
+    atheris.Setup([*sys.argv, *options], read_input)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""S1 turns red when a client is told of what a majority of disks does not have."""
+
+from __future__ import annotations
+
+from .story import VOTERS, Story, honest, red, without
+
+
+def test_s1_sees_an_answer_before_a_majority_has_synced() -> None:
+    lines = without(
+        honest(),
+        lambda line: line.op == "persisted" and line.node in ("b", "c") and 0 < line.seq < 4 and line.epoch == 1,
+    )
+    assert {"S1"} == red(lines)
+
+
+def test_s1_does_not_count_a_disk_that_was_lost_before() -> None:
+    def story(*, lost: bool) -> set[str]:
+        s = Story()
+        for node in VOTERS:
+            s.boot(node)
+        s.promise(1, "a", "b", "c")
+        s.open(1, "a", "b", "c")
+        call = s.invoke("x", "config_set", key="k", value="x1", if_version=0)
+        s.add("a", "ordered", epoch=1, seq=1, crc=1)
+        s.persisted("b", "append", epoch=1, seq=1)
+        s.crash("b")
+        s.boot("b", disk=2 if lost else 1)
+        s.persisted("a", "append", epoch=1, seq=1)
+        s.end("x", "config_set", call, version=1)
+        return red(s.lines, converged=False)
+
+    assert {"S1"} == story(lost=True)
+    assert set() == story(lost=False)
+
+
+def test_s1_lets_a_disk_die_while_the_answer_is_on_its_way() -> None:
+    s = Story()
+    for node in VOTERS:
+        s.boot(node)
+    s.promise(1, "a", "b", "c")
+    s.open(1, "a", "b", "c")
+    call = s.invoke("x", "config_set", key="k", value="x1", if_version=0)
+    s.order(1, 1, "a", "b")
+    s.crash("b")
+    s.boot("b", disk=2)
+    s.end("x", "config_set", call, version=1)
+    assert set() == red(s.lines, converged=False)

@@ -1,0 +1,123 @@
+"""The runner finds planted bugs, cuts them short, says how to see them again, and keeps its books."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from groupsvc.testing.sim import Plan, World, converge, draw, run_plan, shortest_prefix
+from groupsvc.testing.sim import ledger as books
+from groupsvc.testing.sim.__main__ import main
+from groupsvc.testing.sim.clients import Habits
+from groupsvc.testing.sim.marks import REQUIRED, missing
+from groupsvc.testing.sim.runner import Order, check_determinism, run
+from groupsvc.testing.sim.trial import judge_nothing
+
+TOYS = "tests.sim.toy_engine"
+TOY = f"{TOYS}:ToyEngine"
+
+
+def _plan(**changes: object) -> Plan:
+    values: dict[str, object] = {"seed": 1, "seconds": 25.0, "habits": Habits(count=2)}
+    return Plan(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_an_exception_in_a_step_is_found_with_its_traceback() -> None:
+    _, trial = run_plan(_plan(), engine=f"{TOYS}:BrokenEngine", judge=judge_nothing)
+    assert "engine" == trial.failures[0].invariant
+    assert "a hundred beats are too many" in trial.failures[0].text
+
+
+def test_an_engine_that_spins_is_found() -> None:
+    _, trial = run_plan(_plan(seconds=2.0), engine=f"{TOYS}:SpinningEngine", judge=judge_nothing)
+    assert "ticks without end" in trial.failures[0].text
+
+
+def test_a_daemon_that_does_not_answer_is_found() -> None:
+    """K1: every call ends."""
+    _, trial = run_plan(_plan(), engine=f"{TOYS}:MuteEngine", judge=judge_nothing)
+    assert "K1" == trial.failures[0].invariant
+
+
+def test_a_domain_whose_lists_miss_a_node_has_not_converged() -> None:
+    """V7."""
+    world = World(1, 3, engine=f"{TOYS}:NarrowEngine")
+    world.run(until=2.0)
+    assert not converge(world, within=5.0)
+    assert "V7" == world.failures[0].invariant
+    assert "wrong about [('n3'" in world.failures[0].text
+
+
+def test_the_shortest_prefix_ends_with_the_event_that_fails() -> None:
+    plan = _plan()
+    engine = f"{TOYS}:BrokenEngine"
+    _, trial = run_plan(plan, engine=engine, judge=judge_nothing)
+    prefix = shortest_prefix(plan, trial, engine=engine, judge=judge_nothing)
+    assert prefix.events <= trial.events
+    _, one_less = run_plan(plan, engine=engine, judge=judge_nothing, events_max=prefix.events - 1)
+    _, again = run_plan(plan, engine=engine, judge=judge_nothing, events_max=prefix.events)
+    assert () == one_less.failures
+    assert prefix.failure == again.failures[0]
+
+
+def test_a_failing_sample_ends_with_code_1_and_tells_how_to_replay(tmp_path: Path) -> None:
+    out = io.StringIO()
+    ledger = tmp_path / "ledger.ndjson"
+    order = Order(seeds=2, first=11, jobs=1, engine=f"{TOYS}:BrokenEngine", checked=False, ledger=ledger)
+    assert 1 == run(order, out)
+    assert "seed 11 failed" in out.getvalue()
+    assert "shortest prefix" in out.getvalue()
+    assert f"replay 11 --engine {TOYS}:BrokenEngine --unchecked" in out.getvalue()
+    assert (2, 2) == books.seeds_so_far(ledger, books.protocol_version())
+
+
+def test_a_good_sample_ends_with_code_0_and_adds_up_in_the_ledger(tmp_path: Path) -> None:
+    ledger = tmp_path / "books" / "ledger.ndjson"
+    out = io.StringIO()
+    for first in (23, 24):
+        assert 0 == run(Order(seeds=1, first=first, jobs=1, engine=TOY, checked=False, ledger=ledger), out)
+    assert (2, 0) == books.seeds_so_far(ledger, books.protocol_version())
+    assert "2 seeds of this protocol so far, 0 failed" in out.getvalue()
+    assert "steps and" in out.getvalue()
+
+
+def test_two_processes_share_the_seeds() -> None:
+    out = io.StringIO()
+    assert 0 == run(Order(seeds=3, first=23, jobs=2, engine=TOY, checked=False), out)
+    assert "3 seeds, 0 failed" in out.getvalue()
+
+
+def test_time_that_is_up_ends_a_sample_early() -> None:
+    out = io.StringIO()
+    assert 0 == run(Order(seeds=500, first=23, jobs=1, engine=TOY, checked=False, minutes=0.0), out)
+    assert "500 seeds" not in out.getvalue()
+
+
+def test_determinism_is_checked_over_processes() -> None:
+    """X3."""
+    out = io.StringIO()
+    assert 0 == check_determinism(Order(seeds=2, engine=TOY), out)
+    assert "2 seeds gave the same trace twice" in out.getvalue()
+
+
+def test_replay_writes_the_trace_and_tells_the_play(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = tmp_path / "trace.ndjson"
+    options = ["replay", "23", "--engine", TOY, "--unchecked", "--until", "3", "--log", "--trace", str(trace)]
+    assert 0 == main(options)
+    assert "n1 -> all: LeaderAlive" in capsys.readouterr().out
+    assert trace.read_bytes().startswith(b'{"v":1,"i":0,')
+
+
+def test_marks_that_were_not_hit_are_named() -> None:
+    assert ["a"] == missing({"b": 2}, ("a", "b"))
+    assert "fault kill" in REQUIRED
+
+
+def test_plans_cover_all_sizes_and_all_nemeses() -> None:
+    plans = [draw(seed) for seed in range(300)]
+    assert {1, 2, 3, 5} == {plan.voters for plan in plans}
+    assert max(plan.nodes for plan in plans) > 20
+    faults = {f"fault {name}" for plan in plans for name in plan.faults}
+    assert {mark for mark in REQUIRED if mark.startswith("fault ")} == faults

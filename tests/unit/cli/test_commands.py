@@ -1,0 +1,138 @@
+"""The ``groupsvc`` command: tables for people, objects for programs, documented exit codes, no stack traces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from groupsvc.cli import main
+from groupsvc.cli.exit_codes import EXIT_CODES_TEXT, ExitCode
+from groupsvc.testing.scripted_daemon import Script, ScriptedDaemon
+from groupsvc.wire.client_messages import AnyClientRequest, Done, GroupRecord, HandOverAsk, NodeStatus, Problem, Status
+
+NODES = (
+    NodeStatus("n1", 11, "up", "tcp://127.0.0.1:15000", True, True),
+    NodeStatus("n2", 22, "down", "tcp://127.0.0.1:15003", True, False),
+    NodeStatus("n4", 0, "up", "", False, False),
+)
+
+
+def healthy(request: AnyClientRequest) -> Status:
+    return Status(
+        request.id, "n1", 11, "ab" * 16, "name server", "leader is me", "n1", 5, 3, 1.75, False, "", NODES, 4, 4
+    )
+
+
+def suspended(request: AnyClientRequest) -> Status:
+    trouble = "needs n2, or a witness"
+    return Status(request.id, "n1", 11, "ab" * 16, "voter", "voting open", "", 5, 3, 0.0, True, trouble, NODES, 4, 4)
+
+
+def run(script: Script, *arguments: str) -> int:
+    with ScriptedDaemon(script) as daemon:
+        return main([*arguments, "--address", daemon.address, "--timeout", "5"])
+
+
+def test_status_shows_nodes_roles_and_lease(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(healthy, "status") == ExitCode.OK
+    head, columns, first, second, third = capsys.readouterr().out.splitlines()
+    assert head == "n1: name server, name server n1, epoch 5, lease 1.8 s"
+    assert columns.split() == ["NODE", "ROLE", "STATUS", "INCARNATION", "ADDRESS"]
+    assert first.split() == ["n1", "name", "server", "up", "11", "tcp://127.0.0.1:15000"]
+    assert second.split() == ["n2", "voter", "down", "22", "tcp://127.0.0.1:15003"]
+    assert third.split() == ["n4", "node", "up", "-", "-"]
+
+
+def test_status_of_a_suspended_node_says_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(suspended, "status") == ExitCode.NOT_SERVING
+    out = capsys.readouterr().out
+    assert "suspended" in out
+    assert "trouble: needs n2, or a witness" in out
+
+
+def test_status_as_object_has_every_field_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(healthy, "status", "--json") == ExitCode.OK
+    found = json.loads(capsys.readouterr().out)
+    assert found["name_server"] == "n1"
+    assert found["nodes"][1] == {
+        "name": "n2",
+        "incarnation": 22,
+        "status": "down",
+        "address": "tcp://127.0.0.1:15003",
+        "voter": True,
+        "name_server": False,
+    }
+
+
+def test_look_up_names_leader_and_servers(capsys: pytest.CaptureFixture[str]) -> None:
+    def found(request: AnyClientRequest) -> GroupRecord:
+        return GroupRecord(request.id, True, False, 7, "db", 9, "n1", ("n1", "n2"))
+
+    assert run(found, "look-up", "db") == ExitCode.OK
+    assert capsys.readouterr().out == "db: id 7, epoch 9, led by n1, held by n1, n2\n"
+
+
+def test_look_up_of_nothing_has_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    def missing(request: AnyClientRequest) -> GroupRecord:
+        return GroupRecord(request.id, False, False, 0, "db", 0, "", ())
+
+    assert run(missing, "look-up", "db") == ExitCode.NOT_FOUND
+    assert capsys.readouterr().err == "groupsvc: there is no group 'db'\n"
+
+
+def test_hand_over_names_the_voter() -> None:
+    def done(request: AnyClientRequest) -> Done:
+        assert isinstance(request, HandOverAsk)
+        assert request.to == "n2"
+        return Done(request.id)
+
+    assert run(done, "hand-over", "n2") == ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    "family,expected", [("failed", ExitCode.FAILED), ("unknown", ExitCode.UNKNOWN), ("usage", ExitCode.USAGE)]
+)
+def test_a_refusal_is_a_sentence_and_an_exit_code(
+    family: str, expected: ExitCode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(request: AnyClientRequest) -> Problem:
+        return Problem(request.id, family, "", "n9 is no voter")  # type: ignore[arg-type]
+
+    assert run(refuse, "hand-over", "n9") == expected
+    written = capsys.readouterr().err
+    assert written.startswith("groupsvc: ")
+    assert "n9 is no voter" in written
+    assert "Traceback" not in written
+
+
+def test_no_daemon_says_how_to_start_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "--address", f"ipc://{tmp_path}/none"]) == ExitCode.UNREACHABLE
+    assert "groupsvc dev" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nonsense"], ["status", "--nonsense"], ["dev", "--nodes", "0"], ["dev", "--nodes", "x"], ["look-up"]]
+)
+def test_a_wrong_command_line_is_refused_by_argparse(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == ExitCode.USAGE
+
+
+def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == ExitCode.USAGE
+    assert "hand-over" in capsys.readouterr().err
+
+
+def test_every_exit_code_is_documented() -> None:
+    described = [line.split()[0] for line in EXIT_CODES_TEXT.splitlines()[1:]]
+    assert [str(int(code)) for code in ExitCode] == described
+
+
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == ExitCode.OK
+    assert capsys.readouterr().out.startswith("groupsvc ")

@@ -1,0 +1,127 @@
+"""The command itself: a domain of one from nothing, and the exit code of every way to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from groupsvc.connection import DaemonConnection
+
+ROOT = Path(__file__).parents[3]
+Start = Callable[..., "Daemon"]
+
+
+class Daemon:
+    """One running groupsvcd and its standard error."""
+
+    def __init__(self, directory: Path, text: str) -> None:
+        self.client_address = f"ipc://{directory}/client.sock"
+        config = directory / "groupsvcd.toml"
+        config.write_text(f'node = "n1"\nclient_address = "{self.client_address}"\n{text}')
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GROUPSVC_")}
+        environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "daemon")])
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "groupsvcd", "--config", str(config)],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def log_until(self, word: str) -> str:
+        """The log up to the line with ``word``, or to its end."""
+        assert self.process.stderr is not None
+        lines = []
+        for line in self.process.stderr:
+            lines.append(line)
+            if word in line:
+                break
+        return "".join(lines)
+
+    def ended(self) -> tuple[int, str]:
+        """The exit code and the rest of the log."""
+        _, log = self.process.communicate(timeout=30)
+        return self.process.returncode, log
+
+
+@pytest.fixture
+def start(short_path: Path) -> Iterator[Start]:
+    started: list[Daemon] = []
+
+    def start(text: str = "") -> Daemon:
+        started.append(Daemon(short_path, text))
+        return started[-1]
+
+    yield start
+    for daemon in started:
+        daemon.process.kill()
+        daemon.process.communicate()
+
+
+def test_a_domain_of_one_answers_and_ends_on_request(start: Start, short_path: Path) -> None:
+    daemon = start()
+    assert "ready: groupsvcd" in daemon.log_until("ready")
+    with DaemonConnection(daemon.client_address) as connection:
+        assert "n1" == connection.status().node
+        assert connection.look_up("db", form=True).formed
+    daemon.process.send_signal(signal.SIGTERM)
+    assert 0 == daemon.ended()[0]
+    assert not (short_path / "client.sock").exists()
+
+
+def test_what_was_acknowledged_survives_kill_9(start: Start, short_path: Path) -> None:
+    """S1."""
+    text = f'state_directory = "{short_path}/state"'
+    daemon = start(text)
+    daemon.log_until("ready")
+    with DaemonConnection(daemon.client_address) as connection:
+        assert connection.config_set("colour", "blue", if_version=0).version > 0
+        before = connection.welcome.incarnation
+    daemon.process.kill()
+    daemon.ended()
+    daemon = start(text)
+    daemon.log_until("ready")
+    with DaemonConnection(daemon.client_address) as connection:
+        assert "blue" == connection.config_get("colour").value
+        assert connection.welcome.incarnation > before
+
+
+def test_a_second_daemon_is_refused_by_the_state_directory(start: Start, short_path: Path) -> None:
+    text = f'state_directory = "{short_path}/state"'
+    first = start(text)
+    first.log_until("ready")
+    code, log = start(text).ended()
+    assert 4 == code
+    assert f"is in use by pid {first.process.pid}" in log
+
+
+def test_a_second_daemon_is_refused_by_the_socket(start: Start) -> None:
+    daemon = start()
+    daemon.log_until("ready")
+    code, log = start().ended()
+    assert 1 == code
+    assert "another process does already" in log
+    with DaemonConnection(daemon.client_address) as connection:
+        assert "n1" == connection.status().node
+
+
+def test_a_bad_configuration_has_an_exit_code_of_its_own(start: Start) -> None:
+    code, log = start("colour = 1\nlog_level = 2").ended()
+    assert 1 == code
+    assert 2 == log.count("groupsvcd.toml:")
+
+
+def test_an_idle_daemon_is_small(start: Start) -> None:
+    """At most 40 MiB resident."""
+    daemon = start()
+    daemon.log_until("ready")
+    with DaemonConnection(daemon.client_address) as connection:
+        connection.status()
+        status = Path(f"/proc/{daemon.process.pid}/status").read_text()
+    resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+    assert resident <= 40 * 1024

@@ -1,0 +1,338 @@
+"""The loop around an engine: order of effects, time, and every way to end."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+import msgspec
+import pytest
+import zmq
+
+from groupsvc.connection import DaemonConnection
+from groupsvc.wire import frames
+from groupsvc.wire.client_messages import Status, StatusAsk
+from groupsvc.wire.kinds import FrameKind
+from groupsvcd.core.effects import Effect, Halt, Journal, Multicast, Persist, ReplyToClient, SendToPeer
+from groupsvcd.core.events import ClientFrame, ClientGone, Event, PeerFrame, PeerRefused, Persisted, Tick
+from groupsvcd.core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, Goodbye, Suspect
+from groupsvcd.core.records import PromiseRecord
+from groupsvcd.io import clocks
+from groupsvcd.io.clients import Clients
+from groupsvcd.io.complaints import Complaints
+from groupsvcd.io.journal import Journal as DiskJournal
+from groupsvcd.io.peers import Peers
+from groupsvcd.io.reactor import EXIT_DISK, EXIT_HALTED, EXIT_OK, Reactor
+from groupsvcd.io.sockets import Context
+from groupsvcd.io.state_directory import StateDirectory
+from groupsvcd.io.store import Store
+from groupsvcd.io.watch import Watch
+
+STATUS = Status(0, "n1", 1, "", "node", "leader unknown", "", 0, 0, 0.0, False, "", (), 0, 0)
+
+
+@attrs.define
+class Script:
+    """An engine that does what a test wants and remembers what happened to it."""
+
+    answer: Callable[[Event, float], list[Effect]]
+    first: list[Effect] = attrs.field(factory=list)
+    deadline: float = math.inf
+    incarnation: int = 1
+    domain: bytes = bytes(16)
+    seen: list[Event] = attrs.field(factory=list)
+
+    def start(self, now: float) -> list[Effect]:
+        return self.first
+
+    def step(self, event: Event, now: float) -> list[Effect]:
+        self.seen.append(event)
+        return self.answer(event, now)
+
+
+class Lines:
+    """An event journal in memory."""
+
+    def __init__(self) -> None:
+        self.ops: list[str] = []
+
+    def write(self, effect: Journal, incarnation: int) -> None:
+        self.ops.append(effect.op)
+
+    def flush(self) -> None:
+        pass
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    made = Watch()
+    yield made
+    made.close()
+
+
+def run(engine: Script, watch: Watch, journal: DiskJournal | None = None) -> tuple[int, list[str]]:
+    """Run without sockets; the exit code and the journal lines."""
+    lines = Lines()
+    reactor = Reactor(engine, "n1", watch=watch, complaints=Complaints(clocks.now), journal=journal, events=lines)
+    code = reactor.run()
+    reactor.close(code)
+    return code, lines.ops
+
+
+def test_a_halt_ends_with_its_exit_code_and_nothing_after_it_is_done(watch: Watch) -> None:
+    engine = Script(lambda event, now: [], [Journal("before"), Halt("told to"), Journal("after")])
+    assert (EXIT_HALTED, ["before"]) == run(engine, watch)
+
+
+def test_a_broken_engine_ends_the_daemon_with_its_exit_code(watch: Watch, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(event: Event, now: float) -> list[Effect]:
+        raise AssertionError("an invariant")
+
+    assert EXIT_HALTED == run(Script(broken, deadline=0.0), watch)[0]
+    assert "an invariant" in caplog.text
+
+
+def test_the_tick_comes_at_the_deadline_and_not_before(watch: Watch) -> None:
+    deadline = clocks.now() + 0.05
+    times: list[float] = []
+
+    def answer(event: Event, now: float) -> list[Effect]:
+        times.append(now)
+        return [Halt("enough")]
+
+    engine = Script(answer, deadline=deadline)
+    run(engine, watch)
+    assert [Tick()] == engine.seen
+    assert times[0] >= deadline
+
+
+def test_without_a_disk_a_write_is_finished_after_the_step_that_asked_for_it(watch: Watch) -> None:
+    def answer(event: Event, now: float) -> list[Effect]:
+        match event:
+            case Persisted(number=1):
+                return [Journal("told 1")]
+            case _:
+                return [Journal("told 2"), Halt("enough")]
+
+    writes: list[Effect] = [
+        Persist(1, (), (Journal("then 1"),)),
+        Journal("beside"),
+        Persist(2, (), (Journal("then 2"),)),
+    ]
+    assert ["beside", "then 1", "told 1", "then 2", "told 2"] == run(Script(answer, writes), watch)[1]
+
+
+def test_with_a_disk_then_happens_when_it_is_safe(watch: Watch, tmp_path: Path) -> None:
+    """L2, S1: what hangs on a write is not done before it is on disk."""
+    directory = StateDirectory(tmp_path)
+    store = Store(directory, "n1")
+    journal = DiskJournal(store, clocks.now)
+
+    def answer(event: Event, now: float) -> list[Effect]:
+        return [Halt("enough")]
+
+    first: list[Effect] = [Persist(1, (PromiseRecord(0, 5),), (Journal("then"),)), Journal("beside")]
+    engine = Script(answer, first)
+    assert ["beside", "then"] == run(engine, watch, journal)[1]
+    assert [Persisted(1)] == engine.seen
+    journal.close()
+    again = Store(directory, "n1")
+    assert 5 == again.stored.streams[0].promised
+    again.close()
+    directory.close()
+
+
+def test_a_disk_error_ends_the_daemon_and_then_never_happens(watch: Watch, tmp_path: Path) -> None:
+    """S3."""
+    directory = StateDirectory(tmp_path)
+    store = Store(directory, "n1")
+    store.connection.execute("DROP TABLE stream")
+    journal = DiskJournal(store, clocks.now)
+    first: list[Effect] = [Persist(1, (PromiseRecord(0, 5),), (Journal("then"),))]
+    engine = Script(lambda event, now: [], first)
+    assert (EXIT_DISK, []) == run(engine, watch, journal)
+    assert [] == engine.seen
+    journal.close()
+    directory.close()
+
+
+# --- With sockets -----------------------------------------------------------------------------------
+
+
+class Bench:
+    """A reactor with sockets, and a peer and stranger to talk to it; turned by hand."""
+
+    def __init__(self, context: Context, watch: Watch, directory: Path) -> None:
+        self.engine = Script(lambda event, now: [])
+        self.complaints = Complaints(clocks.now)
+        self.reactor = Reactor(self.engine, "a", watch=watch, complaints=self.complaints)
+        self.voters = {name: f"ipc://{directory}/{name}" for name in "ab"}
+        self.client_address = f"ipc://{directory}/client.sock"
+        self.watch, self.context = watch, context
+        self.peers = self.made_peers("a", watch)
+        self.other_watch = Watch()
+        self.b = self.made_peers("b", self.other_watch)
+        self.clients = Clients(
+            context,
+            address=self.client_address,
+            watch=watch,
+            clock=clocks.now,
+            complaints=self.complaints,
+            who_we_are=lambda: (bytes(16), "a", 1, "d"),
+            clients_max=5,
+            queue_frames=8,
+        )
+        self.reactor.attach(self.peers, self.clients)
+        self.got: list[bytes] = []
+
+    def made_peers(self, node: str, watch: Watch) -> Peers:
+        return Peers(
+            self.context,
+            node=node,
+            address=self.voters[node],
+            voters=self.voters,
+            watch=watch,
+            clock=clocks.now,
+            refused=self.reactor.refused,
+            complaints=self.complaints,
+            queue_frames=100,
+            insecure=False,
+        )
+
+    def run_until(self, condition: Callable[[], object], *also: Callable[[], object]) -> int:
+        """Run the reactor with a Tick every 5 ms until ``condition`` holds; the exit code."""
+        end = clocks.now() + 20
+
+        def tick(event: Event, now: float) -> list[Effect]:
+            effects = answer(event, now)
+            if isinstance(event, Tick):
+                self.engine.deadline = now + 0.005
+                for action in also:
+                    action()
+                if condition():
+                    self.reactor.stop()
+                elif now > end:
+                    effects.append(Halt("the condition never held"))
+            return effects
+
+        answer = self.engine.answer
+        self.engine.answer, self.engine.deadline = tick, 0.0
+        return self.reactor.run()
+
+    def read_b(self) -> None:
+        self.got += self.b.receive(100)
+
+    def received_by_b(self) -> list[object]:
+        return [message for raw in self.got for message in PEER_CODEC.decode(frames.unpack(raw).body)]
+
+    def close(self) -> None:
+        self.reactor.close(EXIT_HALTED)
+        self.b.close()
+        self.other_watch.close()
+
+
+@pytest.fixture
+def bench(context: Context, watch: Watch, short_path: Path) -> Iterator[Bench]:
+    made = Bench(context, watch, short_path)
+    yield made
+    made.close()
+
+
+def frame_of_b(*messages: Suspect | Goodbye) -> bytes:
+    return frames.pack(FrameKind.PEER, bytes(16), b"b", 9, PEER_CODEC.encode(messages))
+
+
+def test_a_frame_is_one_step_with_all_its_messages(bench: Bench) -> None:
+    messages = (Suspect("x", 2), Goodbye())
+    sent = PeerFrame("b", 9, bytes(16), messages)
+    assert EXIT_OK == bench.run_until(
+        lambda: sent in bench.engine.seen, lambda: bench.b.send("a", frame_of_b(*messages))
+    )
+
+
+def test_messages_and_multicasts_arrive_and_late_ones_do_not(bench: Bench) -> None:
+    def answer(event: Event, now: float) -> list[Effect]:
+        return [
+            SendToPeer("b", Suspect("x", 1), valid_until=now - 1),
+            SendToPeer("b", Suspect("x", 2)),
+            SendToPeer("b", Suspect("x", 3), valid_until=now + 60),
+            Multicast(DOMAIN_TOPIC, Suspect("x", 4)),
+        ]
+
+    bench.engine.answer = answer
+    wanted = {Suspect("x", 2), Suspect("x", 3), Suspect("x", 4)}
+    assert EXIT_OK == bench.run_until(lambda: wanted <= set(bench.received_by_b()), bench.read_b)
+    assert wanted == set(bench.received_by_b())
+
+
+def test_any_bytes_from_a_peer_are_no_step(bench: Bench) -> None:
+    """X2: refused with a reason, counted, and the next good frame is heard."""
+    good = frame_of_b(Goodbye())
+    own = frames.pack(FrameKind.PEER, bytes(16), b"a", 9, PEER_CODEC.encode([Goodbye()]))
+    bad = [b"", b"nonsense", good[:-1], own, frames.pack(FrameKind.PEER, bytes(16), b"b", 9, b"\x91" * 9000)]
+    bad += [good[:n] + bytes([good[n] ^ 1]) + good[n + 1 :] for n in range(0, len(good), 5)]
+
+    def send_all() -> None:
+        for frame in [*bad, good]:
+            bench.b.send("a", frame)
+
+    assert EXIT_OK == bench.run_until(
+        lambda: any(isinstance(event, PeerFrame) for event in bench.engine.seen), send_all
+    )
+    assert {PeerFrame("b", 9, bytes(16), (Goodbye(),))} == {
+        event for event in bench.engine.seen if isinstance(event, PeerFrame)
+    }
+    assert bench.complaints.counts["bad frame"] >= len(bad) - 1
+
+
+def test_a_refusing_peer_is_an_event(bench: Bench) -> None:
+    closed = False
+
+    def close_b() -> None:
+        nonlocal closed
+        if not closed and bench.b.send("a", frame_of_b(Goodbye())):
+            bench.b.close()
+            closed = True
+
+    assert EXIT_OK == bench.run_until(lambda: PeerRefused("b") in bench.engine.seen, close_b)
+
+
+def test_a_clean_end_says_goodbye_to_everybody(bench: Bench) -> None:
+    connected: list[bytes] = []
+
+    def answer(event: Event, now: float) -> list[Effect]:
+        return [SendToPeer("b", Suspect("x", 1))]
+
+    bench.engine.answer = answer
+    bench.run_until(lambda: connected, lambda: connected.extend(bench.b.receive(100)))
+    bench.reactor.say_goodbye()
+    end = clocks.now() + 20
+    while Goodbye() not in bench.received_by_b() and clocks.now() < end:
+        zmq.select([bench.b.router, bench.b.subscriber], [], [], 0.05)
+        bench.read_b()
+    assert Goodbye() in bench.received_by_b()
+
+
+def test_a_real_client_gets_its_answer_and_its_end_is_told(bench: Bench) -> None:
+    def answer(event: Event, now: float) -> list[Effect]:
+        match event:
+            case ClientFrame(client=client, message=StatusAsk(id=number)):
+                return [ReplyToClient(client, msgspec.structs.replace(STATUS, id=number))]
+            case _:
+                return []
+
+    bench.engine.answer = answer
+    results: list[Status] = []
+
+    def ask() -> None:
+        with DaemonConnection(bench.client_address) as connection:
+            results.append(connection.status())
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert EXIT_OK == bench.run_until(lambda: ClientGone(1) in bench.engine.seen)
+    thread.join()
+    assert "leader unknown" == results[0].election
