@@ -19,6 +19,7 @@ import gc
 import logging
 import os
 import random
+import resource
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -103,6 +104,7 @@ def _report(config: configuration.Config) -> int:
 def _run(config: configuration.Config, stack: ExitStack) -> int:
     from .core.engine import Engine
 
+    _allow_many_descriptors()
     started_us = clocks.wall_us()
     stored, store = Stored(state_id=os.urandom(16).hex()), None
     if config.state_directory is not None:
@@ -195,6 +197,15 @@ def _events(config: configuration.Config, boot: int) -> EventWriter | None:
         )
     except OSError as error:
         raise CannotBind(f"the event journal cannot be made in {config.journal_directory}: {error.strerror}") from None
+
+
+def _allow_many_descriptors() -> None:
+    """Take what the system allows: a peer costs five descriptors, and the usual soft limit is for small programs."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    except (OSError, ValueError) as error:
+        log.warning("the limit of open files stays as it is: %s", error)
 
 
 def _make_socket_directory(address: str) -> None:

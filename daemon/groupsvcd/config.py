@@ -28,7 +28,7 @@ from groupsvc.errors import UsageError
 from groupsvc.wire.limits import NODE_NAME_BYTES_MAX
 
 from .core.parameters import Parameters, Timers
-from .io.addresses import problem_with_peer_address
+from .io.addresses import multicast_address, problem_with_peer_address
 
 ENVIRONMENT_PREFIX = "GROUPSVC_"
 CLIENT_VARIABLES = frozenset({"GROUPSVC_ADDRESS", "GROUPSVC_CONFIG"})
@@ -338,10 +338,7 @@ class _Reader:
     def _judge_addresses(self, config: Config) -> None:
         for voter, address in config.voters.items():
             self._note(f"voters.{voter}", problem_with_peer_address(address, insecure=config.insecure))
-        shared = {address for address in config.voters.values() if list(config.voters.values()).count(address) > 1}
-        for address in sorted(shared):
-            names = ", ".join(voter for voter, its in config.voters.items() if its == address)
-            self._problem("voters", f"{names} have the same address {address}")
+        self._judge_clashes(config.voters)
         if config.node in config.voters:
             if config.address != config.voters[config.node]:
                 text = f"{config.address} differs from voters.{config.node} = {config.voters[config.node]}"
@@ -352,6 +349,19 @@ class _Reader:
             text = f"is required: {config.node} is not in [voters], so the others cannot know where it is"
             self._problem("address", text)
         self._note("client_address", problem_with_address(config.client_address))
+
+    def _judge_clashes(self, voters: Mapping[str, str]) -> None:
+        """Each voter needs two endpoints that no other uses."""
+        users: dict[str, str] = {}
+        for voter, address in voters.items():
+            if problem_with_peer_address(address, insecure=True) is not None:
+                continue
+            for endpoint in (address, multicast_address(address)):
+                other = users.setdefault(endpoint, voter)
+                if other != voter:
+                    self._problem(
+                        f"voters.{voter}", f"{endpoint} is used by {other} as well (multicasts take PORT + 1)"
+                    )
 
     def _judge_numbers(self, config: Config) -> None:
         for sentence in config.timers.problems(len(config.voters) or 1):

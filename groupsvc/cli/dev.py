@@ -7,6 +7,7 @@ every change, so that it can be read by a program or by whoever reads the log af
 from __future__ import annotations
 
 import contextlib
+import shutil
 import signal
 import sys
 import threading
@@ -83,7 +84,8 @@ class _Drawing:
         self._height = 0
 
     def show(self, status: Status | None) -> None:
-        lines = ["no daemon answers"] if status is None else lines_of(status)
+        width = shutil.get_terminal_size().columns  # a line that wraps would spoil the count of lines
+        lines = ["no daemon answers"] if status is None else [line[:width] for line in lines_of(status)]
         up = f"\x1b[{self._height}A" if self._height else ""
         blank = [""] * (self._height - len(lines))
         self._out.write(up + "".join(f"{line}{_CLEAR_LINE}\n" for line in [*lines, *blank]))

@@ -22,9 +22,9 @@ def is_serving(status: Status) -> bool:
 
 def headline(status: Status) -> str:
     """Who answers, and how it is."""
-    server = status.name_server or "none"
+    server = f"name server is {status.name_server}" if status.name_server else "no name server"
     state = "suspended" if status.suspended else f"lease {status.lease_left:.1f} s"
-    return f"{status.node}: {status.role}, name server {server}, epoch {status.epoch}, {state}"
+    return f"asked {status.node} ({status.role}): {server}, epoch {status.epoch}, {state}"
 
 
 def lines_of(status: Status) -> list[str]:

@@ -25,7 +25,8 @@ from types import TracebackType
 from typing import Literal, Self
 
 from ..addresses import SOCKET_PATH_BYTES_MAX
-from ..errors import TimedOut, UsageError
+from ..connection import DaemonConnection
+from ..errors import Failed, OutcomeUnknown, TimedOut, UsageError
 from ..wire.client_messages import Status
 from .local_node import LocalNode, Setting
 from .loopback_ports import PortBlock
@@ -193,6 +194,20 @@ class LocalDomain:
         """SIGCONT."""
         self._node(name).resume()
 
+    def hand_over(self, to: str, *, timeout: float | None = None) -> None:
+        """Make the voter ``to`` name server; asked again while ``to`` lags a little behind."""
+
+        def handed_over() -> bool:
+            with (
+                contextlib.suppress(Failed, OutcomeUnknown),
+                DaemonConnection(self.address(to), client="test") as asker,
+            ):
+                asker.hand_over(to, timeout=1.0)
+            return self.name_server() == to
+
+        if self.name_server() != to:
+            self.wait_until(handed_over, f"{to} is name server", timeout=timeout)
+
     def lose_state(self, name: str) -> None:
         """Empty the state directory of a daemon that does not run."""
         self._node(name).lose_state()
@@ -235,7 +250,7 @@ class LocalDomain:
         return found[0]
 
     def wait_until_up(self, *names: str, timeout: float | None = None) -> None:
-        """Until the name server lists ``names`` (default: all that run) as up and each of them has a lease."""
+        """Until the name server lists ``names`` (default: all that run) as up, each has a lease, no voter is blank."""
         wanted = names or tuple(name for name, node in self._nodes.items() if node.is_running and not node.paused)
 
         def up() -> bool:
@@ -264,6 +279,7 @@ class LocalDomain:
             name in own
             and up.get(name) == own[name].incarnation
             and not own[name].suspended
+            and own[name].role != "blank voter"
             and own[name].name_server == leader
             for name in wanted
         )

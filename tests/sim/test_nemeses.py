@@ -7,7 +7,8 @@ import random
 import pytest
 
 from groupsvc.testing.sim import NEMESES, Habits, World, converge
-from groupsvc.testing.sim.nemeses import Bridge, Halves, LoseDisk, MajoritiesRing
+from groupsvc.testing.sim.cuts import Bridge, Halves, MajoritiesRing
+from groupsvc.testing.sim.nemeses import LoseDisk
 
 TOY = "tests.sim.toy_engine:ToyEngine"
 NEEDS_MORE_THAN_A_TOY = {"lose-disk", "replace-voter"}

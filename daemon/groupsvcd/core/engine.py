@@ -166,7 +166,7 @@ class Engine:
         voter = self.voter
         office = voter.office if voter is not None else None
         if isinstance(message, LeaderAlive):
-            self._on_leader_alive(sender, domain, message)
+            self._on_leader_alive(sender, message)
         elif isinstance(message, Alive):
             if office is not None:
                 office.on_alive(sender, incarnation, message)
@@ -176,6 +176,7 @@ class Engine:
             if office is not None:
                 office.on_node_list_ask(sender, message)
         elif isinstance(message, NodeList):
+            self._join_domain(domain)
             self.member.on_node_list(sender, message)
         elif isinstance(message, Register):
             if office is not None:
@@ -207,17 +208,20 @@ class Engine:
                 return
             voter.on_message(sender, incarnation, domain, message)
 
-    def _on_leader_alive(self, sender: str, domain: bytes, message: LeaderAlive) -> None:
+    def _on_leader_alive(self, sender: str, message: LeaderAlive) -> None:
         if sender not in self.parameters.all_voters:
             return
         voter = self.voter
         if voter is not None and not voter.on_leader_alive(sender, message):
             return
-        if self.domain == NO_DOMAIN and voter is None:
-            self.identity.domain = domain
-            self.turn.persist(NodeRecord(self.incarnation, domain))
         self.member.on_leader_alive(sender, message, voter is not None and voter.formed)
         self.requests.on_leader()
+
+    def _join_domain(self, domain: bytes) -> None:
+        """A list comes only from a name server in office: its domain id is stable. A call alone proves less."""
+        if self.domain == NO_DOMAIN and self.voter is None:
+            self.identity.domain = domain
+            self.turn.persist(NodeRecord(self.incarnation, domain))
 
     def _agrees_with(self, sender: str, essentials: dict[str, str]) -> bool:
         """Whether a candidate has our essential parameters; if not, both sides say which one differs."""

@@ -93,6 +93,7 @@ class Clients:
         self._by_fd: dict[int, Client] = {}
         self._last_number = 0
         self._bound = ""
+        self.is_empty = True
         self._suspects: dict[int, float] = {}
         self._dead: list[Client] = []
         self._gone: list[int] = []
@@ -117,11 +118,12 @@ class Clients:
         """Requests that have come, at most ``frames_max`` frames of them; then, if all are read, who is gone."""
         found: list[tuple[int, AnyClientRequest | None]] = []
         try:
+            self.is_empty = False
             for _ in range(frames_max):
                 self._receive_one(found)
             return found
         except zmq.Again:
-            pass
+            self.is_empty = True
         self._judge_suspects()
         for client in self._dead:
             self._forget(client)

@@ -63,6 +63,7 @@ class Peers:
         self._insecure = insecure
         self._peers: dict[str, _Peer] = {}
         self._bound: list[str] = []
+        self.is_empty = True
         self.probes = Probes(watch, clock, refused)
         self.router = sockets.new_socket(context, zmq.ROUTER, send_queue=queue_frames)
         self.router.setsockopt(zmq.ROUTER_MANDATORY, 1)
@@ -132,10 +133,10 @@ class Peers:
     # --- In ---------------------------------------------------------------------------------------------
 
     def receive(self, frames_max: int) -> list[bytes]:
-        """What has come, at most ``frames_max`` frames from each of the two sources."""
+        """What has come, at most ``frames_max`` messages from each of the two sources; then see ``is_empty``."""
         found: list[bytes] = []
-        self._receive_multicast(found, frames_max)
-        self._receive_direct(found, frames_max)
+        multicasts_read = self._receive_multicast(found, frames_max)
+        self.is_empty = self._receive_direct(found, frames_max) and multicasts_read
         return found
 
     def read_subscriptions(self) -> None:
@@ -146,7 +147,7 @@ class Peers:
         except zmq.Again:
             pass
 
-    def _receive_multicast(self, found: list[bytes], frames_max: int) -> None:
+    def _receive_multicast(self, found: list[bytes], frames_max: int) -> bool:
         receive, option = self.subscriber.recv, self.subscriber.getsockopt
         try:
             for _ in range(frames_max):
@@ -161,9 +162,10 @@ class Peers:
                     continue
                 found.append(frame)
         except zmq.Again:
-            pass
+            return True
+        return False
 
-    def _receive_direct(self, found: list[bytes], frames_max: int) -> None:
+    def _receive_direct(self, found: list[bytes], frames_max: int) -> bool:
         receive, option = self.router.recv, self.router.getsockopt
         try:
             for _ in range(frames_max):
@@ -175,7 +177,8 @@ class Peers:
                     continue
                 found.append(frame)
         except zmq.Again:
-            pass
+            return True
+        return False
 
     # --- Connections ------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ import os
 import signal
 import socket
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any, Protocol, cast
 
 import zmq
@@ -56,6 +56,16 @@ EXIT_HALTED = 3
 EXIT_DISK = 5
 
 log = logging.getLogger(__name__)
+
+
+class _Everything:
+    """Contains whatever one asks for."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+EVERYTHING = _Everything()
 
 
 class Machine(Protocol):
@@ -165,8 +175,7 @@ class Reactor:
             self._execute(self._engine.start(self._clock()))
             self._settle()
             while self._exit is None:
-                self._poller.poll(self._wait_ms())
-                self._round()
+                self._round(dict(self._poller.poll(self._wait_ms())))
         except Exception:
             log.exception("the engine or its driver broke; stopping, so that a fresh start can recover")
             return EXIT_HALTED
@@ -205,38 +214,44 @@ class Reactor:
             return 0
         return max(0, math.ceil((deadline - self._clock()) * 1000))
 
-    def _round(self) -> None:
+    def _round(self, ready: Container[object]) -> None:
+        looked = self._clock()
+        if looked < self._engine.deadline:  # no Tick is due; what is still unread comes in the next round
+            self._read(ready, looked)
+            self._settle()
+            return
         for _ in range(ROUNDS_BEFORE_TICK):
             looked = self._clock()
-            emptied = self._read_all()
+            emptied = self._read(EVERYTHING, looked)
             self._settle()
-            if self._exit is not None:
-                return
-            if looked < self._engine.deadline:  # no Tick due; what is still unread comes in the next round
+            if self._exit is not None or looked < self._engine.deadline:
                 return
             if emptied and self._clock() - looked < JUMP_S:
                 break
         self._step(Tick())
         self._settle()
 
-    def _read_all(self) -> bool:
-        """Step with everything that has come, up to a cap; whether the sockets are empty now."""
-        self._watch.run()
+    def _read(self, ready: Container[object], now: float) -> bool:
+        """Step with everything that has come to ``ready``, up to a cap; whether they are empty now."""
+        if self._watch.fileno() in ready:
+            self._watch.run()
         emptied = True
-        if self._peers is not None:
-            self._peers.probes.run()
-            self._peers.read_subscriptions()
-            found = self._peers.receive(FRAMES_PER_ROUND)
-            emptied = len(found) < FRAMES_PER_ROUND
-            for raw in found:
-                self._peer_frame(raw)
+        peers = self._peers
+        if peers is not None:
+            peers.probes.run()
+            if peers.publisher in ready:
+                peers.read_subscriptions()
+            if peers.router in ready or peers.subscriber in ready:
+                for raw in peers.receive(FRAMES_PER_ROUND):
+                    self._peer_frame(raw)
+                emptied = peers.is_empty
         while self._refused:
             self._step(PeerRefused(self._refused.popleft()))
-        if self._clients is not None:
-            requests = self._clients.receive(FRAMES_PER_ROUND)
-            emptied = emptied and len(requests) < FRAMES_PER_ROUND
-            for client, request in requests:
+        clients = self._clients
+        if clients is not None and (clients.router in ready or clients.deadline <= now):
+            for client, request in clients.receive(FRAMES_PER_ROUND):
                 self._step(ClientGone(client) if request is None else ClientFrame(client, request))
+            emptied = emptied and clients.is_empty
         return emptied
 
     def _settle(self) -> None:

@@ -68,7 +68,17 @@ def converge(world: World, *, within: float = WITHIN_S) -> bool:
             world.found("V7", f"after the last calls {disagreement(world)}")
         return False
     world.run(until=world.t + 2.0)
+    if not world.run_until(lambda: _voters_are_level(world), within=within, every=0.25):
+        if not world.failures:
+            world.found("B3", f"{within:.0f} s after the last call the voters have not delivered the same")
+        return False
     return not world.failures
+
+
+def _voters_are_level(world: World) -> bool:
+    """Whether all voters have delivered the same entries: no change of the name server is under way."""
+    statuses = [world.nodes[name].status() for name in world.voters]
+    return len({None if status is None else (status.applied, status.epoch) for status in statuses}) == 1
 
 
 def _probe_everywhere(world: World) -> bool:

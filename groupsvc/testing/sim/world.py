@@ -29,9 +29,9 @@ from groupsvcd.core.parameters import Parameters
 from .clients import Clients, Habits
 from .disk import SYNC_S_SPREAD
 from .history import History
-from .nemeses import Weatherman
 from .network import CALM, Network, Weather
 from .node import EngineMaker, Node
+from .schedule import Schedule
 
 if TYPE_CHECKING:
     from .transcript import Play
@@ -119,9 +119,9 @@ class World:
             self.push(PROBE_FIRST_S, self._probe, self.nodes[name], (0, 0))
             if start_within_s is not None:
                 self.push(self.rng.random() * start_within_s, self._first_start, self.nodes[name], None)
-        self.weatherman = Weatherman(self, self._random("faults"), faults, gap_s=fault_gap_s)
+        self.schedule = Schedule(self, self._random("faults"), faults, gap_s=fault_gap_s)
         if faults:
-            self.weatherman.begin(first_fault_at)
+            self.schedule.begin(first_fault_at)
 
     def _random(self, name: str) -> random.Random:
         return random.Random(f"{self.seed}/{name}")
@@ -246,7 +246,7 @@ class World:
 
     def heal(self) -> None:
         """Every link, disk and process works again and no more faults come; what was lost stays lost."""
-        self.weatherman.stop()
+        self.schedule.stop()
         self.network.heal_all()
         for name in self.names:
             node = self.nodes[name]

@@ -38,7 +38,7 @@ def run(script: Script, *arguments: str) -> int:
 def test_status_shows_nodes_roles_and_lease(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(healthy, "status") == ExitCode.OK
     head, columns, first, second, third = capsys.readouterr().out.splitlines()
-    assert head == "n1: name server, name server n1, epoch 5, lease 1.8 s"
+    assert head == "asked n1 (name server): name server is n1, epoch 5, lease 1.8 s"
     assert columns.split() == ["NODE", "ROLE", "STATUS", "INCARNATION", "ADDRESS"]
     assert first.split() == ["n1", "name", "server", "up", "11", "tcp://127.0.0.1:15000"]
     assert second.split() == ["n2", "voter", "down", "22", "tcp://127.0.0.1:15003"]

@@ -185,7 +185,14 @@ clients_max = 0
         ('node = "n1"\naddress = "ipc:///x"' + THREE, "address: ipc:///x differs from voters.n1"),
         ('node = "n1"\nform_without = ["n9"]' + THREE, "form_without: 'n9' is not in [voters]"),
         ('node = "n1"\nform_without = ["n1"]' + THREE, "form_without: names this node itself"),
-        ('node = "a"\nstate_directory="s"\n[voters]\na = "ipc:///x"\nb = "ipc:///x"', "a, b have the same address"),
+        (
+            'node = "a"\nstate_directory="s"\n[voters]\na = "ipc:///x"\nb = "ipc:///x"',
+            "voters.b: ipc:///x is used by a as well",
+        ),
+        (
+            'node = "c"\naddress = "ipc:///c"\n[voters]\na = "tcp://[::1]:7400"\nb = "tcp://[::1]:7401"',
+            ":7401 is used by a as well",
+        ),
     ],
 )
 def test_a_problem_names_the_place_and_the_reason(tmp_path: Path, text: str, expected: str) -> None:

@@ -168,7 +168,10 @@ class Bench:
     def __init__(self, context: Context, watch: Watch, directory: Path) -> None:
         self.engine = Script(lambda event, now: [])
         self.complaints = Complaints(clocks.now)
-        self.reactor = Reactor(self.engine, "a", watch=watch, complaints=self.complaints)
+        self.jumped = 0.0
+        self.reactor = Reactor(
+            self.engine, "a", watch=watch, complaints=self.complaints, clock=lambda: clocks.now() + self.jumped
+        )
         self.voters = {name: f"ipc://{directory}/{name}" for name in "ab"}
         self.client_address = f"ipc://{directory}/client.sock"
         self.watch, self.context = watch, context
@@ -204,7 +207,7 @@ class Bench:
 
     def run_until(self, condition: Callable[[], object], *also: Callable[[], object]) -> int:
         """Run the reactor with a Tick every 5 ms until ``condition`` holds; the exit code."""
-        end = clocks.now() + 20
+        end = clocks.now() + 60
 
         def tick(event: Event, now: float) -> list[Effect]:
             effects = answer(event, now)
@@ -286,6 +289,35 @@ def test_any_bytes_from_a_peer_are_no_step(bench: Bench) -> None:
         event for event in bench.engine.seen if isinstance(event, PeerFrame)
     }
     assert bench.complaints.counts["bad frame"] >= len(bad) - 1
+
+
+def test_after_a_pause_what_the_others_said_is_heard_before_time_passes(bench: Bench) -> None:
+    """A process stopped anywhere must not take its own sleep for the silence of others."""
+    first, second = (PeerFrame("b", 9, bytes(16), (Suspect("x", n),)) for n in (1, 2))
+    sent: list[PeerFrame] = []
+
+    def send(event: PeerFrame) -> None:
+        message = event.messages[0]
+        assert isinstance(message, Suspect)
+        if event not in sent and bench.b.send("a", frame_of_b(message)):
+            sent.append(event)
+            assert bench.peers.router.poll(20_000)
+
+    def send_first() -> None:
+        if first not in sent:
+            send(first)
+            bench.engine.deadline = 0.0  # a Tick is due, and the frame is there
+
+    def answer(event: Event, now: float) -> list[Effect]:
+        if event == first:  # here we are stopped for ten seconds, in which b goes on
+            send(second)
+            bench.jumped += 10
+        return []
+
+    bench.engine.answer = answer
+    assert EXIT_OK == bench.run_until(lambda: second in bench.engine.seen, send_first)
+    heard = bench.engine.seen.index(second)
+    assert bench.engine.seen.index(first) == heard - 1
 
 
 def test_a_refusing_peer_is_an_event(bench: Bench) -> None:

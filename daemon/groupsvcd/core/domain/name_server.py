@@ -78,7 +78,7 @@ class NameServer:
         self._timers = parameters.timers
         self._suspicions = Suspicions(parameters.timers.leader_silent)
         self._goodbyes: set[tuple[str, int]] = set()
-        self._under_way: set[AnyCommand] = set()
+        self._under_way: set[bytes] = set()
         self._questions: list[tuple[int, str, Ask]] = []
         self._reached: dict[str, str] = {}
         self._call_at = turn.now
@@ -149,9 +149,10 @@ class NameServer:
 
     def _order(self, command: AnyCommand) -> None:
         """Order something on our own account, once."""
-        if self.sequencer is not None and command not in self._under_way:
-            self._under_way.add(command)
-            self.sequencer.order("", 0, 0, encode_command(command))
+        body = encode_command(command)
+        if self.sequencer is not None and body not in self._under_way:
+            self._under_way.add(body)
+            self.sequencer.order("", 0, 0, body)
 
     def applied(self, seq: int, entry: Entry, answer: dict[str, Any]) -> None:
         """An entry was applied to the directory here."""
@@ -161,10 +162,8 @@ class NameServer:
             answered = Answered(self.epoch, entry.n, answer)
             self.turn.send(entry.origin, answered, valid_until=self.roll.office_until)
             return
+        self._under_way.discard(entry.body)
         command = decode_command(entry.body)
-        if command is None:
-            return
-        self._under_way.discard(command)
         if isinstance(command, NodeUp):
             self.turn.journal("node_up", epoch=self.epoch, seq=seq, name=command.name, inc=command.incarnation)
         elif isinstance(command, NodeDown):
@@ -375,25 +374,26 @@ class NameServer:
             self.call()
 
     def _hand_over(self, sender: str, ask: Ask) -> None:
-        problem = self._problem_with_successor(ask.key)
-        until = self.roll.office_until
+        """Yield, if the successor may be one. While it only lags we say nothing: the question is repeated."""
+        to, until = ask.key, self.roll.office_until
+        problem = "" if to == self.turn.node else self._problem_with_successor(to)
+        if not problem and to != self.turn.node and not self._has_caught_up(to):
+            return
         self.turn.send(sender, Tell(self.epoch, ask.number, {"yielded": not problem}, problem), valid_until=until)
-        if not problem:
-            self._yield_to(ask.key)
+        if not problem and to != self.turn.node:
+            self._yield_to(to)
+
+    def _has_caught_up(self, name: str) -> bool:
+        return self.sequencer is not None and self.sequencer.held_by(name) >= self.voter.server.log.last
 
     def _problem_with_successor(self, name: str) -> str:
-        directory, sequencer = self.voter.directory, self.sequencer
-        node = directory.nodes.get(name)
-        if name == self.turn.node:
-            return f"{name} is the name server already"
+        node = self.voter.directory.nodes.get(name)
         if name not in self._parameters.all_voters:
             return f"{name} is no voter; the voters are {', '.join(self._parameters.all_voters)}"
         if node is None or node.status != UP:
             return f"{name} is not up"
         if node.priority < 0:
             return f"{name} is configured never to be name server"
-        if sequencer is None or sequencer.held_by(name) < self.voter.server.log.last:
-            return f"{name} has not caught up with the directory yet; try again"
         return ""
 
     def _yield_to(self, name: str) -> None:
@@ -406,7 +406,9 @@ class NameServer:
         if self._parameters.pinned or self.turn.now < self._pinned_not_before:
             return
         for node in self.voter.directory.nodes.all():
-            if node.pinned and node.status == UP and not self._problem_with_successor(node.name):
+            if not node.pinned or self._problem_with_successor(node.name):
+                continue
+            if self._has_caught_up(node.name):
                 self.turn.mark("yields-to-pinned")
                 self._yield_to(node.name)
                 return

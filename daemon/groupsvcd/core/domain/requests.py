@@ -124,14 +124,9 @@ class Requests:
 
     def on_hand_over(self, client: int, message: HandOverAsk) -> None:
         """Make another voter name server; done when it calls."""
-        before = self._member.leader_epoch
 
         def reply(answer: dict[str, Any]) -> ClientReply:
-            member = self._member
-            if member.leader == message.to and member.leader_epoch > before:
-                return Done(message.id)
-            text = f"{message.to} was named as successor, but {member.leader or 'nobody'} is name server now"
-            return Problem(message.id, "unknown", "superseded", text)
+            return Done(message.id)
 
         self._question(client, message.id, message.timeout, "hand-over", message.to, reply)
 
@@ -234,11 +229,12 @@ class Requests:
             self.turn.reply(call.client, call.reply(tell.answer))
 
     def _settle_hand_overs(self) -> None:
+        """Whoever was named as successor calls: then it is done, whatever became of the answer to the question."""
+        leader = self._member.leader if self._member.hears_leader else ""
         waiting: list[Call] = []
         for call in self._hand_overs:
-            reply = call.reply({})
-            if isinstance(reply, Done):
-                self.turn.reply(call.client, reply)
+            if call.ask is not None and call.ask.key == leader:
+                self.turn.reply(call.client, call.reply({}))
             else:
                 waiting.append(call)
         self._hand_overs = waiting

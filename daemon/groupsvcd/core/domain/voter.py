@@ -282,7 +282,7 @@ class Voter:
 
     def _join_if_admitted(self) -> None:
         receiver = self.receiver
-        if receiver is None or self.directory.voters.get(self.turn.node) != self.state_id:
+        if receiver is None or not receiver.leader or self.directory.voters.get(self.turn.node) != self.state_id:
             return
         if self.server.promised > receiver.epoch:
             self.turn.send(receiver.leader, Refused(DOMAIN_STREAM, self.server.promised))

@@ -21,7 +21,7 @@ from ..turn import Turn
 from .entries import decode_entry
 from .intake import Intake
 from .log import Log
-from .server import Host, whom_to_ask
+from .server import Host, usable_entries, whom_to_ask
 
 
 class Receiver:
@@ -78,9 +78,7 @@ class Receiver:
         """Entries that were asked for."""
         if repair.accepted > self.epoch:
             self.follow(repair.accepted)
-        usable = repair.entries
-        if repair.accepted < self.epoch:
-            usable = usable[: max(0, repair.stable - repair.first + 1)]
+        usable = usable_entries(repair, self.epoch)
         if repair.checkpoint_seq > self.log.last:
             seq = repair.checkpoint_seq
             self.log.set_checkpoint(seq, repair.checkpoint, seq)

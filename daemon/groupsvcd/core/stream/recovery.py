@@ -86,8 +86,13 @@ class Recovery:
         for name in self.server.servers:
             if name not in self.reports:
                 self.turn.send(name, self._claim)
-            elif self._open is not None and name not in self.opened_by:
-                self.turn.send(name, self._open)
+            elif name not in self.opened_by:
+                self._tell_open(name)
+
+    def _tell_open(self, name: str) -> None:
+        """Only once our own log of the epoch is on disk: who opens fetches from it."""
+        if self._open is not None and self.turn.node in self.opened_by and name != self.turn.node:
+            self.turn.send(name, self._open)
 
     def on_promised(self, sender: str, report: Promised) -> None:
         """A server promises and reports its log."""
@@ -97,8 +102,8 @@ class Recovery:
         self.reports[sender] = report
         if self.phase is Phase.ASKING:
             self._count()
-        elif new and self._open is not None:
-            self.turn.send(sender, self._open)
+        elif new:
+            self._tell_open(sender)
             self._hurry()
 
     def _count(self) -> None:
@@ -108,8 +113,7 @@ class Recovery:
 
     def _choose(self) -> None:
         me, server = self.turn.node, self.server
-        names = [me, *sorted(name for name in self.reports if name != me)]
-        best = max(names, key=lambda name: (self.reports[name].accepted, self.reports[name].last))
+        best = best_report(me, self.reports)
         report = self.reports[best]
         self.phase = Phase.FETCHING
         self.progress_at = self.turn.now
@@ -162,8 +166,8 @@ class Recovery:
         self.opened_by[sender] = message.last
         if new and sender == self.turn.node:
             for name in self.server.servers:
-                if name != sender and name in self.reports and self._open is not None:
-                    self.turn.send(name, self._open)
+                if name in self.reports:
+                    self._tell_open(name)
             self._hurry()
         if self.phase is Phase.OPENING and self.turn.node in self.opened_by:
             self.progress_at = self.turn.now
@@ -206,3 +210,9 @@ class Recovery:
                 self._repeat_at = math.inf
             else:
                 self._ask_all()
+
+
+def best_report(me: str, reports: dict[str, Promised]) -> str:
+    """Who has everything that may be stable: the largest (accepted, last); of equals we, then the smaller name."""
+    names = [me, *sorted(name for name in reports if name != me)]
+    return max(names, key=lambda name: (reports[name].accepted, reports[name].last))

@@ -303,9 +303,7 @@ class Server:
             return  # frozen: what was reported must stay true
         if repair.checkpoint_seq > self.log.last:
             self._skip_to(repair)
-        usable = repair.entries
-        if repair.accepted != self.log.accepted:
-            usable = usable[: max(0, repair.stable - repair.first + 1)]
+        usable = usable_entries(repair, self.log.accepted)
         if usable and repair.first <= self.log.last + 1:
             fresh = self.intake.offer(repair.first, usable, self.turn.now)
             if fresh:
@@ -355,3 +353,10 @@ def whom_to_ask(servers: tuple[str, ...], me: str, leader: str, attempt: int) ->
     """The other servers in turn, the leader after all of them (SAM-06)."""
     others = [name for name in servers if name not in (me, leader)] + [leader]
     return others[attempt % len(others)]
+
+
+def usable_entries(repair: Repair, epoch: int) -> tuple[bytes, ...]:
+    """What a log of ``epoch`` may take from an answer: all of it from a log of the same epoch, else what is stable."""
+    if repair.accepted == epoch:
+        return repair.entries
+    return repair.entries[: max(0, repair.stable - repair.first + 1)]

@@ -1,0 +1,304 @@
+"""Planted bugs: tempting short cuts in the protocol, each of which the simulator must catch.
+
+A checker that was never red proves nothing, and neither does a simulator that never found anything. Each
+entry replaces one function of the production core while it is planted; a test runs seeds until an invariant
+is broken, and fails if none is. ``python -m groupsvc.testing.sim run --plant NAME`` shows one at work.
+
+The names follow the table of short cuts in the design; what goes wrong with each stands beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+
+from groupsvcd.core.domain import election, member, requests, roll_call, voter
+from groupsvcd.core.records import OpenRecord
+from groupsvcd.core.stream import duplicates, receiver, recovery, sequencer, server
+
+from .plan import Plan, draw
+
+Replacement = Callable[[Any], Any]
+"""Given the original, returns what stands in its place."""
+
+
+@attrs.frozen
+class Planted:
+    """One short cut: what it is, what goes wrong, and which invariants may show it."""
+
+    name: str
+    short_cut: str
+    goes_wrong: str
+    shown_by: tuple[str, ...]
+    where: tuple[tuple[Any, str, Replacement], ...]
+    under_cut_links: bool = False  # shown by a matrix of cut links, not by seeds
+    faults: tuple[str, ...] = ()  # the enemies that show it soonest; () = those of the seed
+    voters: int = 0  # 0 = as the seed has it
+
+    def plan(self, seed: int) -> Plan:
+        """The plan of a seed, with the enemies and the size that show this bug soonest."""
+        plan = draw(seed)
+        if self.faults:
+            plan = attrs.evolve(plan, faults=self.faults, fault_gap_s=2.0)
+        if self.voters:
+            plan = attrs.evolve(plan, voters=self.voters, nodes=self.voters, parameters_of={})
+        return plan
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """The core has this bug inside the block."""
+        originals = [(owner, name, vars(owner)[name]) for owner, name, _ in self.where]
+        for owner, name, replacement in self.where:
+            setattr(owner, name, replacement(vars(owner)[name]))
+        try:
+            yield
+        finally:
+            for owner, name, original in originals:
+                setattr(owner, name, original)
+
+
+def _init_with(**changes: Callable[[Any], Any]) -> Replacement:
+    """An ``__init__`` whose keyword arguments are changed on the way."""
+
+    def replacement(original: Any) -> Any:
+        def init(self: Any, *args: Any, **kwargs: Any) -> None:
+            for name, change in changes.items():
+                kwargs[name] = change(kwargs[name])
+            original(self, *args, **kwargs)
+
+        return init
+
+    return replacement
+
+
+def _instead(function: Callable[..., Any]) -> Replacement:
+    """Something else altogether."""
+    return lambda original: function
+
+
+def _property(function: Callable[[Any], Any]) -> Replacement:
+    """Another property."""
+    return lambda original: property(function)
+
+
+def _drop_old_tail(original: Any) -> Any:
+    def on_open(self: Any, sender: str, message: Any) -> None:
+        if message.epoch >= self.promised and message.epoch > self.log.accepted and self.builder is None:
+            self.log.switch(self.log.accepted, self.common_upto(message.accepted, message.last), ())
+        original(self, sender, message)
+
+    return on_open
+
+
+def _hold_unaccepted(original: Any) -> Any:
+    def on_order(self: Any, sender: str, order: Any) -> None:
+        if order.epoch >= self.promised and order.epoch > self.log.accepted > 0:
+            self.promised = self.log.accepted = self.accepted_persisted = order.epoch
+            self.builder = None
+            self.turn.persist(OpenRecord(self.stream, order.epoch, self.log.last, ()))
+        original(self, sender, order)
+
+    return on_order
+
+
+def _keep_across_epochs(original: Any) -> Any:
+    def follow(self: Any, epoch: int, leader: str = "") -> bool:
+        if epoch < self.epoch:
+            return False
+        self.epoch = self.log.accepted = epoch
+        self.leader = leader or self.leader
+        return True
+
+    return follow
+
+
+def _say_before_writing(original: Any) -> Any:
+    def _say_promise(self: Any, claimant: str, epoch: int) -> None:
+        self.turn.send(claimant, self.voter.server.report())
+        self.turn.persist(self.voter.server.promise_record())
+
+    return _say_promise
+
+
+def _hold_before_writing(original: Any) -> Any:
+    def _hold(self: Any, fresh: tuple[bytes, ...]) -> None:
+        self.persisted_upto = self.log.last
+        original(self, fresh)
+        self.say_held()
+
+    return _hold
+
+
+def _hold_below_promise(original: Any) -> Any:
+    def on_order(self: Any, sender: str, order: Any) -> None:
+        promised, self.promised = self.promised, min(self.promised, order.epoch)
+        original(self, sender, order)
+        self.promised = promised
+
+    return on_order
+
+
+def _say_held_below_promise(original: Any) -> Any:
+    def say_held(self: Any) -> None:
+        promised, self.promised = self.promised, self.log.accepted
+        original(self)
+        self.promised = promised
+
+    return say_held
+
+
+def _claim_at_once(original: Any) -> Any:
+    def _count_support(self: Any) -> None:
+        if self.candidacy is not None and self.candidacy.canvass.formed:
+            self._claim(self.candidacy)
+        else:
+            original(self)
+
+    return _count_support
+
+
+def _lease_from_receipt(original: Any) -> Any:
+    def on_alive_ack(self: Any, sender: str, ack: Any) -> None:
+        if ack.count in self._sent:
+            self._sent[ack.count] = self.turn.now
+        original(self, sender, ack)
+
+    return on_alive_ack
+
+
+def _trust_unseen_leases(original: Any) -> Any:
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        self._counted_from = -math.inf
+
+    return __init__
+
+
+def _call_it_failed(original: Any) -> Any:
+    def _problem(self: Any, call: Any, family: str, code: str, text: str) -> None:
+        original(self, call, "failed", code, text)
+
+    return _problem
+
+
+def _any_order(original: Any) -> Any:
+    def _ask_all(self: Any) -> None:
+        servers = self.server.servers
+        self.server.servers = tuple(set(servers))  # the order of a set depends on PYTHONHASHSEED
+        original(self)
+        self.server.servers = servers
+
+    return _ask_all
+
+
+LOST = ("L4", "B3", "B4", "B6", "S1", "K1", "engine")
+"""What a lost stable entry looks like, whoever sees it first; ``engine``: an invariant of the core itself."""
+
+ALL = (
+    Planted(
+        "too-few-promises", "one promise less than a majority", "stable entries are lost, two leaders",
+        (*LOST, "V4", "L1", "L5"), ((recovery.Recovery, "__init__", _init_with(enough=lambda n: max(1, n - 1))),),
+    ),
+    Planted(
+        "longest-log-wins", "choosing by last seq without the accepted epoch", "two entries at one seq",
+        LOST, ((recovery, "best_report", _instead(lambda me, reports: max(reports, key=lambda n: reports[n].last))),),
+        faults=("stale-tail",), voters=3,
+    ),
+    Planted(
+        "own-log-is-enough", "opening before the leader has the best log", "stable entries are lost",
+        LOST, ((recovery, "best_report", _instead(lambda me, reports: me)),),
+    ),
+    Planted(
+        "open-compares-last-only", "an opening server keeps its own tail whatever its epoch", "two entries at one seq",
+        LOST, ((server.Server, "common_upto", _instead(lambda self, accepted, last: min(self.log.last, last))),),
+    ),
+    Planted(
+        "stable-before-opened", "the recovered tail counts as stable before a majority has it", "delivered, then lost",
+        (*LOST, "V4", "L5"), ((recovery.Recovery, "__init__", _init_with(enough_open=lambda n: 1)),),
+    ),
+    Planted(
+        "drops-old-tail-early", "the old tail goes before the new one is complete", "stable entries are lost",
+        LOST, ((server.Server, "on_open", _drop_old_tail),),
+    ),
+    Planted(
+        "holds-before-accepting", "Held for an epoch whose log was never opened here", "stable entries are lost",
+        (*LOST, "V7"), ((server.Server, "on_order", _hold_unaccepted),),
+    ),
+    Planted(
+        "receiver-keeps-across-epochs", "a receiver keeps its tail when the epoch changes", "wrong entry delivered",
+        LOST, ((receiver.Receiver, "follow", _keep_across_epochs),), faults=("stale-tail", "lose-disk"), voters=5,
+    ),
+    Planted(
+        "repair-from-any-epoch", "entries of a repair are taken whatever epoch they are from", "wrong entry delivered",
+        LOST, ((server, "usable_entries", _instead(lambda repair, epoch: repair.entries)),
+               (receiver, "usable_entries", _instead(lambda repair, epoch: repair.entries))),
+        faults=("stale-tail", "bad-weather"), voters=5,
+    ),
+    Planted(
+        "blank-voter-promises", "a restarted voter without its memory counts as the one it was",
+        "stable entries are lost",
+        (*LOST, "V4", "L1", "L5"), ((voter.Voter, "may_promise", _instead(lambda self, table: True)),),
+    ),
+    Planted(
+        "cut-off-name-server-goes-on", "a name server without a majority keeps acknowledging",
+        "a group in two places", ("L5", "V4", "L7", "V7"),
+        ((roll_call.RollCall, "office_until", _property(lambda self: math.inf)),),
+    ),
+    Planted(
+        "deaf-leader-keeps-office", "a leader that hears nobody keeps its office", "no leader for ever",
+        ("V7",), ((roll_call.RollCall, "office_until", _property(lambda self: math.inf)),), under_cut_links=True,
+    ),
+    Planted(
+        "claims-without-canvass", "binding claims at once", "no leader for ever under one-way cuts",
+        ("V7",), ((election.Election, "_count_support", _claim_at_once),
+                  (election.Election, "hears_leader", _property(lambda self: False))), under_cut_links=True,
+    ),
+    Planted(
+        "trusts-leases-it-never-saw", "a new name server counts absences from before its time",
+        "a group in two places", ("L7",), ((roll_call.RollCall, "__init__", _trust_unseen_leases),),
+    ),
+    Planted(
+        "lease-from-receipt", "a lease counted from the acknowledgement instead of the answer",
+        "a holder acts after others took over", ("L7",), ((member.Member, "on_alive_ack", _lease_from_receipt),),
+    ),
+    Planted(
+        "promise-before-disk", "a promise is spoken before it is on disk", "two promises of one epoch",
+        ("L2",), ((election.Election, "_say_promise", _say_before_writing),),
+    ),
+    Planted(
+        "held-before-disk", "Held is said before the entry is on disk", "acknowledged, then lost with the power",
+        (*LOST, "L3"), ((server.Server, "_hold", _hold_before_writing),),
+    ),
+    Planted(
+        "holds-below-promise", "a server goes on holding for the leader it promised to refuse",
+        "stable entries are lost", (*LOST, "L3"),
+        ((server.Server, "on_order", _hold_below_promise), (server.Server, "say_held", _say_held_below_promise)),
+    ),
+    Planted(
+        "one-copy-is-stable", "stable as soon as the leader has it", "acknowledged, then lost",
+        LOST, ((sequencer.Sequencer, "__init__", lambda original: (
+            lambda self, turn, server, epoch, k, *rest: original(self, turn, server, epoch, 1, *rest)
+        )),),
+    ),
+    Planted(
+        "numbers-duplicates", "a repeated submission is numbered again", "one command takes effect twice",
+        ("B1", "K1"), ((duplicates.DuplicateFilter, "judge", _instead(
+            lambda self, origin, n, known_seq, next_seq: duplicates.Verdict.NEXT
+        )),),
+    ),
+    Planted(
+        "late-is-failed", "a command that is late is reported as failed", "what 'certainly did not happen' happens",
+        ("K1",), ((requests.Requests, "_problem", _call_it_failed),),
+    ),
+)  # fmt: skip
+
+UNSORTED = Planted(
+    "order-of-a-set", "iterating a set of names", "the same seed gives another run",
+    ("X3",), ((recovery.Recovery, "_ask_all", _any_order),),
+)  # fmt: skip
+
+BY_NAME = {bug.name: bug for bug in (*ALL, UNSORTED)}
