@@ -42,7 +42,6 @@ NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 class Limits:
     """How much of everything; what the engine compares between nodes (MSG-13) must be the same on all."""
 
-    history_entries_max: int = 100_000  # directory entries kept at most
     checkpoint_every: int = 1_000  # directory entries between two checkpoints
     retention_margin: int = 200  # entries kept before a checkpoint for a node that lags a little
     answers_kept: int = 64  # answers per origin, for repeated commands
@@ -96,7 +95,6 @@ class Config:
             form_without=self.form_without,
             started_ms=started_ms,
             timers=self.timers,
-            history_entries_max=self.limits.history_entries_max,
             checkpoint_every=self.limits.checkpoint_every,
             retention_margin=self.limits.retention_margin,
             answers_kept=self.limits.answers_kept,
@@ -370,8 +368,6 @@ class _Reader:
         for field in attrs.fields(Limits):
             if getattr(config.limits, field.name) < 1:
                 self._problem(f"limits.{field.name}", f"= {getattr(config.limits, field.name)} must be at least 1")
-        if config.limits.checkpoint_every + config.limits.retention_margin > config.limits.history_entries_max:
-            self._problem("limits.history_entries_max", "must be at least checkpoint_every + retention_margin")
 
     # --- Noting ---------------------------------------------------------------------------------------
 

@@ -48,15 +48,13 @@ class Kind(enum.IntEnum):
     OPENED = 36
     REPAIR_ASK = 37
     REPAIR = 38
-    ACCEPTED = 39
-    SUBMIT_REFUSED = 40
-    REFUSED = 41
+    SUBMIT_REFUSED = 39
+    REFUSED = 40
 
     # Questions to the name server.
     ASK = 50
     TELL = 51
     ANSWERED = 52
-    NOT_NAME_SERVER = 53
 
     # Application to daemon.
     HELLO = 100

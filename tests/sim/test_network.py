@@ -105,7 +105,7 @@ def test_every_garbled_frame_is_refused() -> None:
 
 
 def test_receivers_share_nothing_that_can_be_changed() -> None:
-    plain, with_dict = ([Ask(1, "config", "k")], [Tell(1, 1, {"a": 1})])
+    plain, with_dict = ([Ask(1, "config", "k")], [Tell(1, 1, 1, {"a": 1})])
     for messages, shared in ((plain, True), (with_dict, False)):
         packet = Packet(frames.pack(FrameKind.PEER, bytes(16), b"n1", 1, PEER_CODEC.encode(messages)))
         assert shared == (packet.open() is packet.open())

@@ -76,7 +76,7 @@ def test_a_node_is_reached_only_once_its_address_is_known() -> None:
 def test_a_write_is_safe_before_its_words_leave_and_the_engine_is_told_last() -> None:
     """L2, S1: persisted, then spoken of."""
     world = _world()
-    then = SendToPeer("n2", AliveAck(5, 1, 2.0))
+    then = SendToPeer("n2", AliveAck(1, 5, 1, 2.0))
     _do(world, "n1", Persist(1, (PromiseRecord(0, 5),), (then,)))
     world.run(until=1.0)
     (persisted,), (acknowledged,) = _lines(world, "persisted"), _lines(world, "acknowledged")
@@ -115,13 +115,13 @@ def test_what_a_paused_process_was_about_to_say_is_dropped_when_its_lease_has_en
     node = world.nodes["n1"]
     node.trap = Trap(1, Node.pause)
     until = node.clock() + 1.0
-    late, timeless = SendToPeer("n2", AliveAck(1, 2, 2.0), until), SendToPeer("n3", Ask(9, "config", "k"))
-    _do(world, "n1", SendToPeer("n2", AliveAck(1, 1, 2.0), until), late, timeless)
+    late, timeless = SendToPeer("n2", AliveAck(1, 1, 2, 2.0), until), SendToPeer("n3", Ask(9, "config", "k"))
+    _do(world, "n1", SendToPeer("n2", AliveAck(1, 1, 1, 2.0), until), late, timeless)
     world.run(until=2.0)
     assert node.paused
     node.resume()
     world.run(until=3.0)
-    assert [(AliveAck(1, 1, 2.0),)] == _frames(world, "n2")
+    assert [(AliveAck(1, 1, 1, 2.0),)] == _frames(world, "n2")
     assert [(timeless.message,)] == _frames(world, "n3")
     assert 1 == world.dropped_stale
 

@@ -137,8 +137,8 @@ class ToyEngine:
             effects += [SendToPeer(sender, word) for word in words]
         elif isinstance(message, Alive) and self.leads:
             self.known[sender] = incarnation
-            effects.append(SendToPeer(sender, AliveAck(EPOCH, message.count, 2.0), now + 1.0))
-            effects.append(SendToPeer(sender, Tell(EPOCH, 0, {"known": dict(self.known)})))
+            effects.append(SendToPeer(sender, AliveAck(0, EPOCH, message.count, 2.0), now + 1.0))
+            effects.append(SendToPeer(sender, Tell(0, EPOCH, 0, {"known": dict(self.known)})))
         elif isinstance(message, Ask) and self.leads and message.what == "register":
             effects.append(Connect(sender, message.key))
         elif isinstance(message, Ask) and self.leads:
@@ -154,13 +154,13 @@ class ToyEngine:
     def answer(self, sender: str, ask: Ask, effects: list[Effect]) -> None:
         version, present = self.registry.get(ask.key, (0, {}))
         if ask.what == "get":
-            tell = Tell(EPOCH, ask.number, {"version": version, "entry": present, "formed": False})
+            tell = Tell(0, EPOCH, ask.number, {"version": version, "entry": present, "formed": False})
             effects += self.after_all_writes(SendToPeer(sender, tell))
             return
         entry = msgspec.json.decode(ask.what)
         mine = present.get("by") == entry["by"]
         if not mine and (version != entry["if"] or (ask.key.startswith("group/") and version)):
-            tell = Tell(EPOCH, ask.number, {"version": version, "entry": present, "formed": False, "stale": True})
+            tell = Tell(0, EPOCH, ask.number, {"version": version, "entry": present, "formed": False, "stale": True})
             effects += self.after_all_writes(SendToPeer(sender, tell))
             return
         if not mine:
@@ -170,7 +170,7 @@ class ToyEngine:
             record = AppendRecord(0, version, (msgspec.json.encode(entry),))
             effects.append(Persist(self.persists, (record,)))
             effects.append(Journal("ordered", epoch=EPOCH, seq=version))
-        tell = Tell(EPOCH, ask.number, {"version": version, "entry": entry, "formed": True})
+        tell = Tell(0, EPOCH, ask.number, {"version": version, "entry": entry, "formed": True})
         effects += self.after_all_writes(SendToPeer(sender, tell))
 
     def after_all_writes(self, send: SendToPeer) -> list[Effect]:

@@ -26,6 +26,7 @@ from groupsvc.wire.client_messages import (
 )
 
 from .domain.member import Member
+from .domain.name_server import difference
 from .domain.requests import Requests
 from .domain.voter import Voter
 from .effects import Effect
@@ -67,6 +68,7 @@ class Engine:
         if parameters.is_voter:
             self.voter = Voter(self.turn, parameters, stored, rng, self.identity)
             self.voter.nodes = lambda: self.member.nodes
+        self._next_incarnation = incarnation
         self._newest: dict[str, int] = {}  # incarnations of the other nodes
         self._heard_at: dict[str, float] = {}
         self._trouble: dict[str, str] = {}
@@ -196,7 +198,7 @@ class Engine:
                 office.on_submit(sender, incarnation, message)
         elif isinstance(message, Ask):
             if office is not None:
-                office.on_ask(sender, message)
+                office.on_ask(sender, incarnation, message)
         elif isinstance(message, Answered):
             self.requests.on_answered(message)
         elif isinstance(message, Tell):
@@ -214,7 +216,7 @@ class Engine:
         voter = self.voter
         if voter is not None and not voter.on_leader_alive(sender, message):
             return
-        self.member.on_leader_alive(sender, message, voter is not None and voter.formed)
+        self.member.on_leader_alive(sender, message, voter.backing_id if voter is not None else "")
         self.requests.on_leader()
 
     def _join_domain(self, domain: bytes) -> None:
@@ -225,16 +227,13 @@ class Engine:
 
     def _agrees_with(self, sender: str, essentials: dict[str, str]) -> bool:
         """Whether a candidate has our essential parameters; if not, both sides say which one differs."""
-        mine = self.parameters.essentials()
-        if essentials == mine:
+        found = difference(self.turn.node, self.parameters.essentials(), sender, essentials)
+        if found is None:
             self._trouble.pop(sender, None)
             return True
-        key = next(key for key in sorted(mine | essentials) if mine.get(key) != essentials.get(key))
-        here, there = mine.get(key, "not set"), essentials.get(key, "not set")
-        reason = f"parameter {key} is {there} on {sender} and {here} on {self.turn.node}"
-        self._note_trouble(sender, reason)
+        self._note_trouble(sender, found.reason)
         if self.voter is not None and self.voter.formed:
-            self.turn.send(sender, Unwelcome(reason, key, here, there))
+            self.turn.send(sender, found)
         return False
 
     def _note_trouble(self, sender: str, text: str) -> None:
@@ -266,13 +265,20 @@ class Engine:
             self.requests.on_hand_over(client, message)
 
     def _declared_down(self, known: int) -> None:
-        """The others gave this incarnation up: go on under a new one."""
-        old = self.identity.incarnation
+        """The others gave this incarnation up: go on under a new one, once that is on disk."""
+        if self._next_incarnation > self.incarnation:
+            return
+        old = self.incarnation
+        self._next_incarnation = max(old, known) + 1
         self.turn.journal("down_learned", old=old)
-        self.identity.incarnation = max(old, known) + 1
-        self.turn.persist(NodeRecord(self.incarnation, self.domain))
-        self.requests.start_again()
-        self.member.start_again()
+        self.member.give_up_lease()
+
+        def safe() -> None:
+            self.identity.incarnation = self._next_incarnation
+            self.requests.start_again()
+            self.member.start_again()
+
+        self.turn.persist(NodeRecord(self._next_incarnation, self.domain), done=safe)
 
     # --- Status ---
 

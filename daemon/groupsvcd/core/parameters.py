@@ -70,8 +70,8 @@ class Parameters:
     form_without: tuple[str, ...] = ()  # voters the operator declares missing at the first formation
     started_ms: int = 0  # wall clock at start; numbering of a memory-only domain begins here
     timers: Timers = Timers()
-    history_entries_max: int = 100_000
     checkpoint_every: int = 1_000  # entries between two checkpoints of the directory
+    checkpoint_block_bytes: int = 1024 * 1024  # of a checkpoint, in one frame: does not delay liveness
     retention_margin: int = 200  # entries kept before a checkpoint so that a short lag needs none
     answers_kept: int = 64  # per origin, so that a repeated command gets the same answer
     logical_lifetime: int = 100_000
@@ -97,7 +97,6 @@ class Parameters:
         return {
             "domain": self.domain,
             "voters": ",".join(self.all_voters),
-            "history_entries_max": str(self.history_entries_max),
             "checkpoint_every": str(self.checkpoint_every),
             "answers_kept": str(self.answers_kept),
             "logical_lifetime": str(self.logical_lifetime),

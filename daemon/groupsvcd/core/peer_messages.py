@@ -39,19 +39,20 @@ class LeaderAlive(PeerMessage, tag=int(Kind.LEADER_ALIVE)):
 class Alive(PeerMessage, tag=int(Kind.ALIVE)):
     """A node answers LeaderAlive ``echo``; ``groups`` are (id, epoch) of what it leads or serves.
 
-    ``formed`` is true for a voter that has its state: only its answers back the name server.
+    ``state_id`` is that of a voter that has its state, on disk: only such answers back the name server.
     """
 
     epoch: int
     echo: int
     count: int
-    formed: bool
+    state_id: str
     groups: tuple[tuple[int, int], ...] = ()
 
 
 class AliveAck(PeerMessage, tag=int(Kind.ALIVE_ACK)):
-    """The node's lease: ``good_for`` seconds, counted from when it *sent* Alive ``count``."""
+    """The node's lease: ``good_for`` seconds, counted from when its incarnation ``to`` *sent* Alive ``count``."""
 
+    to: int
     epoch: int
     count: int
     good_for: float
@@ -173,7 +174,6 @@ class Order(PeerMessage, tag=int(Kind.ORDER)):
     first_seq: int
     entries: tuple[bytes, ...]
     stable: int
-    discard: int = 0
 
 
 class Held(PeerMessage, tag=int(Kind.HELD)):
@@ -196,7 +196,11 @@ class Beat(PeerMessage, tag=int(Kind.BEAT)):
 
 
 class Promised(PeerMessage, tag=int(Kind.PROMISED)):
-    """I refuse everything below ``epoch`` from now on, and this is my log."""
+    """I refuse everything below ``epoch`` from now on, and this is my log.
+
+    In the domain stream ``state_id`` is the disk behind the word, and ``voters`` are the (name, state id) that the
+    reported log names as holders: a disk that was replaced meanwhile must not count.
+    """
 
     stream: int
     epoch: int
@@ -204,6 +208,8 @@ class Promised(PeerMessage, tag=int(Kind.PROMISED)):
     last: int
     stable: int
     checkpoint: int
+    state_id: str = ""
+    voters: tuple[tuple[str, str], ...] = ()
 
 
 class Open(PeerMessage, tag=int(Kind.OPEN)):
@@ -226,18 +232,23 @@ class Opened(PeerMessage, tag=int(Kind.OPENED)):
 
 
 class RepairAsk(PeerMessage, tag=int(Kind.REPAIR_ASK)):
-    """Send me entries ``first`` … ``upto`` (or the newest checkpoint if ``first`` is no longer kept)."""
+    """Send me entries ``first`` … ``upto``, or the newest checkpoint if ``first`` is no longer kept.
+
+    A checkpoint comes in blocks: of the one after ``checkpoint_seq`` the asker has ``checkpoint_offset`` bytes.
+    """
 
     stream: int
-    epoch: int
     first: int
     upto: int
+    checkpoint_seq: int = 0
+    checkpoint_offset: int = 0
 
 
 class Repair(PeerMessage, tag=int(Kind.REPAIR)):
     """Entries from ``first`` on, from a log accepted in ``accepted``, stable up to ``stable``.
 
-    With ``checkpoint_seq`` > 0 the state after that entry comes first and ``first`` is the one after it.
+    With ``checkpoint_seq`` > 0 the asker needs the state after that entry first: this is the block from
+    ``checkpoint_offset`` on, of ``checkpoint_bytes`` in all; entries come with the last block.
     """
 
     stream: int
@@ -246,19 +257,19 @@ class Repair(PeerMessage, tag=int(Kind.REPAIR)):
     first: int
     entries: tuple[bytes, ...]
     checkpoint_seq: int = 0
+    checkpoint_offset: int = 0
+    checkpoint_bytes: int = 0
     checkpoint: bytes = b""
 
 
-class Accepted(PeerMessage, tag=int(Kind.ACCEPTED)):
-    """Everything of yours up to ``upto_n`` is stable."""
-
-    stream: int
-    upto_n: int
-
-
 class SubmitRefused(PeerMessage, tag=int(Kind.SUBMIT_REFUSED)):
-    """Not numbered. ``reason`` is "gap" (go on after ``last_n``) or "too old" (never will be)."""
+    """To incarnation ``to``: there will be no answer to ``first_n``.
 
+    ``reason`` is "gap" (go on after ``last_n``), "too old" (not numbered, and never will be) or "forgotten" (it was
+    numbered, but what came out is no longer kept).
+    """
+
+    to: int
     stream: int
     first_n: int
     last_n: int
@@ -284,8 +295,9 @@ class Ask(PeerMessage, tag=int(Kind.ASK)):
 
 
 class Tell(PeerMessage, tag=int(Kind.TELL)):
-    """The answer to ``Ask(number)``; ``answer`` is plain data, ``problem`` says why there is none."""
+    """The answer to ``Ask(number)`` of incarnation ``to``: plain data, or a ``problem`` that says why there is none."""
 
+    to: int
     epoch: int
     number: int
     answer: dict[str, Any]
@@ -293,26 +305,20 @@ class Tell(PeerMessage, tag=int(Kind.TELL)):
 
 
 class Answered(PeerMessage, tag=int(Kind.ANSWERED)):
-    """Your submitted command ``n`` was applied, and this came out."""
+    """The command ``n`` of your incarnation ``to`` was applied, and this came out."""
 
+    to: int
     epoch: int
     n: int
     answer: dict[str, Any]
-
-
-class NotNameServer(PeerMessage, tag=int(Kind.NOT_NAME_SERVER)):
-    """I am not (any more); the newest one I know of has ``epoch`` and is ``leader`` ("" if unknown)."""
-
-    epoch: int
-    leader: str
 
 
 AnyPeerMessage = (
     LeaderAlive | Alive | AliveAck | Register | Unwelcome | NodeListAsk | NodeList | Suspect | Goodbye
     | Canvass | Support | Claim | Yield
     | Submit | Order | Held | Beat | Promised | Open | Opened | RepairAsk | Repair
-    | Accepted | SubmitRefused | Refused
-    | Ask | Tell | Answered | NotNameServer
+    | SubmitRefused | Refused
+    | Ask | Tell | Answered
 )  # fmt: skip
 
 PEER_CODEC: Codec[AnyPeerMessage] = Codec(AnyPeerMessage)

@@ -30,7 +30,7 @@ class Turn:
         self.now = -math.inf
         self.effects: list[Effect] = []
         self.round_trip: deque[PeerMessage] = deque()
-        self._writes: dict[int, tuple[float, Callable[[], None] | None]] = {}
+        self._writes: dict[int, tuple[float, Callable[[], None]]] = {}
         self._write_number = 0
 
     def send(self, node: str, message: PeerMessage, valid_until: float = math.inf) -> None:
@@ -77,17 +77,27 @@ class Turn:
         """Stop this daemon."""
         self.effects.append(Halt(reason))
 
-    def persist(self, *records: Record, done: Callable[[], None] | None = None) -> None:
-        """Write records; call ``done`` in the step that learns that they are safe."""
+    def persist(
+        self, *records: Record, then: tuple[SendToPeer | Journal, ...] = (), done: Callable[[], None] | None = None
+    ) -> None:
+        """Write records. When they are safe, ``then`` leaves and ``done`` is called."""
+        own = [effect.message for effect in then if isinstance(effect, SendToPeer) and effect.node == self.node]
+        if own:
+            then = tuple(effect for effect in then if not isinstance(effect, SendToPeer) or effect.node != self.node)
+
+        def safe() -> None:
+            if done is not None:
+                done()
+            self.round_trip.extend(own)
+
         self._write_number += 1
-        self._writes[self._write_number] = (self.now, done)
-        self.effects.append(Persist(self._write_number, records))
+        self._writes[self._write_number] = (self.now, safe)
+        self.effects.append(Persist(self._write_number, records, then))
 
     def persisted(self, number: int) -> None:
         """The driver says that write ``number`` is safe."""
-        _, done = self._writes.pop(number)
-        if done is not None:
-            done()
+        _, safe = self._writes.pop(number)
+        safe()
 
     @property
     def oldest_write_age(self) -> float:

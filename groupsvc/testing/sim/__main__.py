@@ -22,6 +22,20 @@ from .world import ENGINE
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = _parser().parse_args(arguments)
+    if options.plant is not None:
+        # Imported only here: it reaches into the production core and is of no use to applications.
+        from .planted import BY_NAME
+
+        if options.plant not in BY_NAME:
+            print(f"no bug {options.plant!r} to plant; there are: {', '.join(sorted(BY_NAME))}", file=sys.stderr)
+            return 2
+        with BY_NAME[options.plant].planted():
+            options.plant = None
+            return _obey(options)
+    return _obey(options)
+
+
+def _obey(options: argparse.Namespace) -> int:
     if options.command == "replay":
         return _replay(options)
     if options.command == "digest":
@@ -69,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--engine", default=ENGINE, help="module:class of the engine (default: %(default)s)")
+    common.add_argument("--plant", metavar="BUG", help="with this bug in the core (see planted.py); it must be found")
     common.add_argument("--unchecked", action="store_true", help="do not run the checkers on the history")
 
     many = commands.add_parser("run", parents=[common], help="run a range of seeds")

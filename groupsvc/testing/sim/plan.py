@@ -55,6 +55,7 @@ def draw(seed: int) -> Plan:
     common: dict[str, Any] = {
         "checkpoint_every": rng.choice([5, 20, 100, 1_000]),
         "retention_margin": rng.choice([1, 5, 50]),
+        "checkpoint_block_bytes": rng.choice([200, 1_000, 1_000_000]),
     }
     of: dict[str, dict[str, Any]] = {name: {"measured": rng.randrange(3)} for name in names}
     for name in names[:voters]:

@@ -20,7 +20,10 @@ from groupsvcd.core.domain import election, member, requests, roll_call, voter
 from groupsvcd.core.records import OpenRecord
 from groupsvcd.core.stream import duplicates, receiver, recovery, sequencer, server
 
+from .matrices import matrices, problem_under
 from .plan import Plan, draw
+from .trial import run_plan
+from .world import Failure
 
 Replacement = Callable[[Any], Any]
 """Given the original, returns what stands in its place."""
@@ -38,6 +41,7 @@ class Planted:
     under_cut_links: bool = False  # shown by a matrix of cut links, not by seeds
     faults: tuple[str, ...] = ()  # the enemies that show it soonest; () = those of the seed
     voters: int = 0  # 0 = as the seed has it
+    first_seed: int = 0  # where to begin: a seed that showed it not long ago
 
     def plan(self, seed: int) -> Plan:
         """The plan of a seed, with the enemies and the size that show this bug soonest."""
@@ -88,10 +92,18 @@ def _property(function: Callable[[Any], Any]) -> Replacement:
 def _drop_old_tail(original: Any) -> Any:
     def on_open(self: Any, sender: str, message: Any) -> None:
         if message.epoch >= self.promised and message.epoch > self.log.accepted and self.builder is None:
-            self.log.switch(self.log.accepted, self.common_upto(message.accepted, message.last), ())
+            self.log.switch(self.log.accepted, self.stable, ())
         original(self, sender, message)
 
     return on_open
+
+
+def _deliver_at_once(original: Any) -> Any:
+    def _install(self: Any, builder: Any, accepted: int) -> None:
+        original(self, builder, accepted)
+        self.server.learn_stable(self.server.log.last)
+
+    return _install
 
 
 def _hold_unaccepted(original: Any) -> Any:
@@ -117,7 +129,7 @@ def _keep_across_epochs(original: Any) -> Any:
 
 
 def _say_before_writing(original: Any) -> Any:
-    def _say_promise(self: Any, claimant: str, epoch: int) -> None:
+    def _say_promise(self: Any, claimant: str) -> None:
         self.turn.send(claimant, self.voter.server.report())
         self.turn.persist(self.voter.server.promise_record())
 
@@ -171,11 +183,11 @@ def _lease_from_receipt(original: Any) -> Any:
 
 
 def _trust_unseen_leases(original: Any) -> Any:
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         self._counted_from = -math.inf
 
-    return __init__
+    return init
 
 
 def _call_it_failed(original: Any) -> Any:
@@ -218,11 +230,13 @@ ALL = (
     ),
     Planted(
         "stable-before-opened", "the recovered tail counts as stable before a majority has it", "delivered, then lost",
-        (*LOST, "V4", "L5"), ((recovery.Recovery, "__init__", _init_with(enough_open=lambda n: 1)),),
+        (*LOST, "B1"), ((recovery.Recovery, "_install", _deliver_at_once),),
+        faults=("stale-tail", "kill-during-recovery"), first_seed=5,
     ),
     Planted(
         "drops-old-tail-early", "the old tail goes before the new one is complete", "stable entries are lost",
         LOST, ((server.Server, "on_open", _drop_old_tail),),
+        faults=("kill-idle", "kill-during-recovery", "kill"), voters=5, first_seed=144,
     ),
     Planted(
         "holds-before-accepting", "Held for an epoch whose log was never opened here", "stable entries are lost",
@@ -241,7 +255,8 @@ ALL = (
     Planted(
         "blank-voter-promises", "a restarted voter without its memory counts as the one it was",
         "stable entries are lost",
-        (*LOST, "V4", "L1", "L5"), ((voter.Voter, "may_promise", _instead(lambda self, table: True)),),
+        (*LOST, "V4", "L1", "L5"), ((voter.Voter, "may_promise", _instead(lambda self, table: True)),
+                                    (recovery, "counting_reports", _instead(lambda me, reports: list(reports)))),
     ),
     Planted(
         "cut-off-name-server-goes-on", "a name server without a majority keeps acknowledging",
@@ -277,6 +292,7 @@ ALL = (
         "holds-below-promise", "a server goes on holding for the leader it promised to refuse",
         "stable entries are lost", (*LOST, "L3"),
         ((server.Server, "on_order", _hold_below_promise), (server.Server, "say_held", _say_held_below_promise)),
+        first_seed=26,
     ),
     Planted(
         "one-copy-is-stable", "stable as soon as the leader has it", "acknowledged, then lost",
@@ -300,5 +316,22 @@ UNSORTED = Planted(
     "order-of-a-set", "iterating a set of names", "the same seed gives another run",
     ("X3",), ((recovery.Recovery, "_ask_all", _any_order),),
 )  # fmt: skip
+
+SEEDS_MAX = 200
+"""How many seeds may pass before a bug that is planted must have shown itself."""
+
+
+def caught(bug: Planted) -> Failure | None:
+    """The first broken promise that shows the bug, or None if nothing does."""
+    with bug.planted():
+        if bug.under_cut_links:
+            problems = (problem_under(matrix) for matrix in matrices())
+            return next((Failure("V7", problem, 0.0) for problem in problems if problem is not None), None)
+        for seed in range(bug.first_seed, bug.first_seed + SEEDS_MAX):
+            for failure in run_plan(bug.plan(seed))[1].failures:
+                if failure.invariant in bug.shown_by:
+                    return failure
+    return None
+
 
 BY_NAME = {bug.name: bug for bug in (*ALL, UNSORTED)}

@@ -27,7 +27,7 @@ def body(*messages: Any) -> bytes:
 
 
 def test_a_message_is_an_array_of_its_number_and_its_fields() -> None:
-    assert body([10, 4, 2, 9], [18]) == PEER_CODEC.encode([LeaderAlive(epoch=4, n=2, list_version=9), Goodbye()])
+    assert body([10, 4, 2, 9, 7], [18]) == PEER_CODEC.encode([LeaderAlive(4, 2, 9, 7), Goodbye()])
     assert body([101, 5]) == REQUEST_CODEC.encode([StatusAsk(id=5)])
     assert body([124, 5]) == REPLY_CODEC.encode([Done(id=5)])
 
@@ -50,25 +50,25 @@ def test_every_number_that_is_no_kind_of_this_codec_is_refused(name: str) -> Non
 
 
 WRONG: dict[str, tuple[Codec[Any], bytes]] = {
-    "extra field": (PEER_CODEC, body([10, 4, 2, 9, 1])),
+    "extra field": (PEER_CODEC, body([10, 4, 2, 9, 7, 1])),
     "extra field after none": (PEER_CODEC, body([18, 1])),
     "extra field in a request": (REQUEST_CODEC, body([101, 5, 5])),
     "missing field": (PEER_CODEC, body([10, 4, 2])),
-    "text for a number": (PEER_CODEC, body([10, "4", 2, 9])),
-    "fraction for a number": (PEER_CODEC, body([10, 4.5, 2, 9])),
-    "truth for a number": (PEER_CODEC, body([10, True, 2, 9])),
-    "nothing for a number": (PEER_CODEC, body([10, None, 2, 9])),
+    "text for a number": (PEER_CODEC, body([10, "4", 2, 9, 7])),
+    "fraction for a number": (PEER_CODEC, body([10, 4.5, 2, 9, 7])),
+    "truth for a number": (PEER_CODEC, body([10, True, 2, 9, 7])),
+    "nothing for a number": (PEER_CODEC, body([10, None, 2, 9, 7])),
     "text for bytes": (PEER_CODEC, body([31, 0, 1, 1, ["entry"], 0])),
-    "number beyond 64 bits": (PEER_CODEC, b"\x91\x94\x0a\xc7\x09\x00" + bytes(9) + b"\x02\x09"),
-    "tag as text": (PEER_CODEC, body(["10", 4, 2, 9])),
+    "number beyond 64 bits": (PEER_CODEC, b"\x91\x95\x0a\xc7\x09\x00" + bytes(9) + b"\x02\x09\x07"),
+    "tag as text": (PEER_CODEC, body(["10", 4, 2, 9, 7])),
     "no tag": (PEER_CODEC, body([])),
     "message as a table": (PEER_CODEC, body({"epoch": 4})),
     "one message without its list": (PEER_CODEC, msgspec.msgpack.encode([18])),
     "family that does not exist": (REPLY_CODEC, body([125, 1, "maybe", "", ""])),
     "second message bad": (PEER_CODEC, body([18], [10, 4, 2])),
     "text that is no UTF-8": (REQUEST_CODEC, body([100, 1, 1, 1, "xyz"]).replace(b"xyz", b"\xff\xfe\xfd")),
-    "plain data that is no UTF-8": (PEER_CODEC, body([51, 1, 1, {"k": "xyz"}]).replace(b"xyz", b"\xff\xfe\xfd")),
-    "plain data nested too deep": (PEER_CODEC, body([51, 1, 1, {"k": 0}])[:-1] + b"\x91" * 100_000 + b"\x00"),
+    "plain data that is no UTF-8": (PEER_CODEC, body([51, 1, 1, 1, {"k": "xyz"}]).replace(b"xyz", b"\xff\xfe\xfd")),
+    "plain data nested too deep": (PEER_CODEC, body([51, 1, 1, 1, {"k": 0}])[:-1] + b"\x91" * 100_000 + b"\x00"),
     "array of four billion": (PEER_CODEC, b"\xdd\xff\xff\xff\xff"),
     "bytes of four billion": (PEER_CODEC, b"\x91\x96\x1f\x00\x01\x01\x91\xc6\xff\xff\xff\xff"),
     "bytes behind the end": (PEER_CODEC, body([18]) + b"\x90"),
@@ -84,7 +84,7 @@ def test_a_wrong_body_is_refused_with_a_reason(codec: Codec[Any], wrong: bytes) 
 
 def test_the_reason_names_the_message_and_the_field() -> None:
     with pytest.raises(PeerProtocolError, match=r"Expected `int`, got `str` - at `\$\[1\]\[2\]`"):
-        PEER_CODEC.decode(body([18], [10, 4, "2", 9]))
+        PEER_CODEC.decode(body([18], [10, 4, "2", 9, 7]))
 
 
 def test_entries_are_carried_as_opaque_bytes() -> None:
@@ -94,6 +94,6 @@ def test_entries_are_carried_as_opaque_bytes() -> None:
 
 
 def test_messages_cannot_be_changed_after_they_were_made() -> None:
-    for message in (Hello(1, 1, 1, "test"), Problem(1, "failed", "", ""), Goodbye(), LeaderAlive(1, 1, 1)):
+    for message in (Hello(1, 1, 1, "test"), Problem(1, "failed", "", ""), Goodbye(), LeaderAlive(1, 1, 1, 1)):
         with pytest.raises(AttributeError):
             setattr(message, "id", 2)  # noqa: B010

@@ -268,25 +268,37 @@ class Directory:
         voter = {"name": command.name, "state_id": present}
         if present == command.state_id:
             return {"ok": True, "voter": voter}
-        if not 1 <= len(command.state_id) <= STATE_ID_CHARS_MAX:
-            return refused(f"a state id has 1 to {STATE_ID_CHARS_MAX} characters", voter=voter)
-        if command.state_id in self._retired:
-            # It missed what its successor promised and held. Taken back by a late command, it would vote
-            # as if it had all that.
-            problem = "this state directory was replaced before and cannot come back; start with an empty one"
+        if problem := self._problem_with_replacement(self.voters, command):
             return refused(problem, voter=voter)
-        if command.state_id in self.voters.values():
-            return refused("this state directory is another voter's", voter=voter)
         if present:
             self._retired = (*self._retired, present)[-STATE_IDS_RETIRED_MAX:]
         self.voters[command.name] = command.state_id
         return {"ok": True, "voter": {"name": command.name, "state_id": command.state_id}}
 
+    def is_retired(self, state_id: str) -> bool:
+        """Whether this state directory belonged to a voter and was replaced: it can never come back."""
+        return state_id in self._retired
+
+    def may_replace(self, voters: dict[str, str], command: VoterReplaced) -> bool:
+        """Whether the command would take effect on these voters."""
+        return command.name in voters and not self._problem_with_replacement(voters, command)
+
+    def _problem_with_replacement(self, voters: dict[str, str], command: VoterReplaced) -> str:
+        if not 1 <= len(command.state_id) <= STATE_ID_CHARS_MAX:
+            return f"a state id has 1 to {STATE_ID_CHARS_MAX} characters"
+        if command.state_id in self._retired:
+            # It missed what its successor promised and held. Taken back by a late command, it would vote
+            # as if it had all that.
+            return "this state directory was replaced before and cannot come back; start with an empty one"
+        if command.state_id in voters.values():
+            return "this state directory is another voter's"
+        return ""
+
     def _set_config(self, seq: int, command: SetConfig) -> Answer:
         if problem := self.settings.problem_with(command):
-            return refused(problem, **self._setting_answer(command.key))
+            return refused(problem, version=self.settings.get(command.key).version)
         self.settings.set(command, seq)
-        return {"ok": True, **self._setting_answer(command.key)}
+        return {"ok": True, "version": seq}
 
     # --- Nodes --------------------------------------------------------------------------------------
 
@@ -380,10 +392,6 @@ class Directory:
             "servers": [list(server) for server in self.view.servers],
             "k": self.view.k,
         }
-
-    def _setting_answer(self, key: str) -> Answer:
-        setting = self.settings.get(key)
-        return {"value": setting.value, "version": setting.version}
 
 
 def _is_repeated(command: NodeUp, node: Node) -> bool:

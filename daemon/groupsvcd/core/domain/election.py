@@ -18,7 +18,9 @@ could have worked.
 
 A voter supports or promises only while it has heard no leader for ``leader_silent``, and a leader that was
 not answered by a majority for (a little less than) that time leaves office. So whoever is elected can be
-sure that its predecessor has already stopped acknowledging.
+sure that its predecessor has already stopped acknowledging. A port that refuses counts as silence at once,
+because the process behind it is gone; were a firewall to lie about that, two could acknowledge for a moment,
+and still no entry would be lost: promises do not depend on time.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ import math
 from random import Random
 from typing import TYPE_CHECKING
 
+from ..effects import SendToPeer
+from ..invariants import invariant
 from ..parameters import Parameters
 from ..peer_messages import DOMAIN_STREAM, Canvass, Claim, LeaderAlive, Refused, Support, Yield
 from ..stream.recovery import Phase, Recovery
@@ -166,8 +170,8 @@ class Election:
 
     def open_canvass(self) -> None:
         """Ask the voters whether they would support us."""
+        self._drop_candidacy()
         if not self._parameters.candidate or self._disk_hangs:
-            self._drop_candidacy()
             self.state = State.LEADER_UNKNOWN
             self._claim_at = self.turn.now + self._timers.leader_silent
             return
@@ -238,17 +242,20 @@ class Election:
         candidacy = self.candidacy
         if candidacy is None:
             return
-        enough = self._enough(candidacy.canvass.formed)
-        if all(name in candidacy.supporters for name in enough[1]) and len(candidacy.supporters) >= enough[0]:
+        indispensable = () if candidacy.canvass.formed else self._founders
+        everybody = all(name in candidacy.supporters for name in indispensable)
+        if everybody and len(candidacy.supporters) >= self._enough(candidacy.canvass.formed):
             self._claim(candidacy)
 
-    def _enough(self, formed: bool) -> tuple[int, tuple[str, ...]]:
-        """(how many, who among them): a majority; to form the domain all, except whom the operator excuses."""
-        parameters = self._parameters
-        if formed:
-            return (parameters.majority, ())
-        needed = tuple(name for name in parameters.all_voters if name not in parameters.form_without)
-        return (max(len(needed), parameters.majority), needed)
+    @property
+    def _founders(self) -> tuple[str, ...]:
+        """Who must take part when the domain is formed: all voters, except whom the operator excuses."""
+        return tuple(name for name in self._parameters.all_voters if name not in self._parameters.form_without)
+
+    def _enough(self, formed: bool) -> int:
+        """How many promises decide: a majority; all founders when the domain is formed."""
+        majority = self._parameters.majority
+        return majority if formed else max(len(self._founders), majority)
 
     def _claim(self, candidacy: Candidacy) -> None:
         voter, epoch = self.voter, candidacy.canvass.epoch
@@ -259,7 +266,7 @@ class Election:
             table = tuple((name, ids.get(name, "")) for name in self._parameters.all_voters)
         candidacy.deadline = self.turn.now + self._timers.claim_timeout
         candidacy.repeat_at = math.inf
-        enough, _ = self._enough(candidacy.canvass.formed)
+        enough = self._enough(candidacy.canvass.formed)
         candidacy.recovery = Recovery(
             self.turn, voter.server, Claim(DOMAIN_STREAM, epoch, table),
             enough=enough, enough_open=self._parameters.majority, timers=self._timers,
@@ -270,8 +277,9 @@ class Election:
 
     def _won(self) -> None:
         candidacy = self.candidacy
-        if candidacy is None or candidacy.recovery is None:
-            return
+        invariant(candidacy is not None and candidacy.recovery is not None, "won without a claim")
+        assert candidacy is not None
+        assert candidacy.recovery is not None
         self.candidacy = None
         self.state = State.LEADER_IS_ME
         self.leader, self.leader_epoch = self.turn.node, candidacy.recovery.epoch
@@ -292,7 +300,7 @@ class Election:
         if claim.epoch == server.promised:
             if sender == self._promised_to or leads:
                 self._promised_to = sender
-                self._say_promise(sender, claim.epoch)
+                self._say_promise(sender)
             return
         if self.hears_leader and not leads:
             return
@@ -301,17 +309,13 @@ class Election:
         self._promised_to = sender
         if not leads:
             self._concede_to(sender)
-        self._say_promise(sender, claim.epoch)
+        self._say_promise(sender)
 
-    def _say_promise(self, claimant: str, epoch: int) -> None:
-        """Write the promise, then say it; repeated claims repeat both, which is harmless and rare."""
-        server = self.voter.server
-
-        def safe() -> None:
-            if server.promised == epoch:
-                self.turn.send(claimant, server.report())
-
-        self.turn.persist(server.promise_record(), done=safe)
+    def _say_promise(self, claimant: str) -> None:
+        """Write the promise, then say it; a repeated claim repeats both, unless the disk has enough to do."""
+        if not self._disk_hangs:
+            server = self.voter.server
+            self.turn.persist(server.promise_record(), then=(SendToPeer(claimant, server.report()),))
 
     def _drop_candidacy(self) -> None:
         if self.candidacy is not None:

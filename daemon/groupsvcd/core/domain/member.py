@@ -20,10 +20,6 @@ from ..peer_messages import Alive, AliveAck, LeaderAlive, NodeEntry, NodeList, N
 from ..turn import Turn
 from .standing import priority_of
 
-ANSWERS_KEPT = 64
-"""Answers whose time of sending is remembered until they are acknowledged."""
-
-
 class Member:
     """What this node knows of the domain, and whether it may act in it."""
 
@@ -55,8 +51,11 @@ class Member:
 
     # --- Calls ---
 
-    def on_leader_alive(self, sender: str, call: LeaderAlive, formed: bool) -> None:
-        """The name server calls: answer, and see whether the list has changed or lacks us."""
+    def on_leader_alive(self, sender: str, call: LeaderAlive, state_id: str) -> None:
+        """The name server calls: answer, and see whether the list has changed or lacks us.
+
+        ``state_id`` is that of a voter that has its state; "" for all others.
+        """
         if call.epoch < self.leader_epoch:
             return
         now = self.turn.now
@@ -65,9 +64,9 @@ class Member:
         self.known_seq = max(self.known_seq, call.stable)
         self._count += 1
         self._sent[self._count] = now
-        if len(self._sent) > ANSWERS_KEPT:
-            del self._sent[next(iter(self._sent))]
-        self.turn.send(sender, Alive(call.epoch, call.n, self._count, formed))
+        while (oldest := next(iter(self._sent))) and self._sent[oldest] < now - self._timers.lease:
+            del self._sent[oldest]
+        self.turn.send(sender, Alive(call.epoch, call.n, self._count, state_id))
         if call.list_version > self.list_version:
             self.turn.send(sender, NodeListAsk(self.list_version))
         if call.list_version and not self.is_listed:
@@ -125,7 +124,9 @@ class Member:
     def on_alive_ack(self, sender: str, ack: AliveAck) -> None:
         """The name server acknowledges an answer."""
         sent = self._sent.get(ack.count)
-        if ack.epoch != self.leader_epoch or sender != self.leader or sent is None or not math.isfinite(ack.good_for):
+        if ack.to != self._identity.incarnation or ack.epoch != self.leader_epoch or sender != self.leader:
+            return
+        if sent is None or not math.isfinite(ack.good_for):
             return
         until = sent + min(self._timers.lease, ack.good_for)
         if until > self.lease_until:
@@ -159,14 +160,15 @@ class Member:
             self._register_at = math.inf
             self._register_wait = self._timers.repeat_first
 
-    def start_again(self) -> None:
-        """This node goes on under a new incarnation: it holds no lease and must be let in anew."""
+    def give_up_lease(self) -> None:
+        """This incarnation was declared down: nothing is done under it any more."""
         self.lease_until = -math.inf
-        if not self.isolated:
-            self.isolated = True
-            self.turn.journal("isolated", epoch=self.leader_epoch)
-        self.was_in = False
         self._sent.clear()
+        self.expire()
+
+    def start_again(self) -> None:
+        """This node goes on under a new incarnation and must be let in anew."""
+        self.was_in = False
         self._register_at = self.turn.now
         self._register_wait = self._timers.repeat_first
 

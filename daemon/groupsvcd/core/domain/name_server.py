@@ -28,10 +28,12 @@ from ..peer_messages import (
     AliveAck,
     Answered,
     Ask,
+    Held,
     LeaderAlive,
     NodeList,
     NodeListAsk,
     Opened,
+    Promised,
     Register,
     Submit,
     SubmitRefused,
@@ -42,13 +44,14 @@ from ..peer_messages import (
 )
 from ..stream.duplicates import DuplicateFilter, Verdict
 from ..stream.entries import Entry
-from ..stream.recovery import Phase, Recovery
+from ..stream.recovery import Phase, Recovery, counting_reports
 from ..stream.sequencer import Sequencer
 from ..turn import Turn
 from .commands import (
     AnyCommand,
     NodeDown,
     NodeGone,
+    NodeId,
     NodeUp,
     ViewStarted,
     VoterReplaced,
@@ -79,7 +82,10 @@ class NameServer:
         self._suspicions = Suspicions(parameters.timers.leader_silent)
         self._goodbyes: set[tuple[str, int]] = set()
         self._under_way: set[bytes] = set()
-        self._questions: list[tuple[int, str, Ask]] = []
+        self._questions: list[tuple[int, NodeId, Ask]] = []
+        self._vouched = {turn.node: voter.identity.incarnation}  # voters whose disk is known to be the right one
+        for name in counting_reports(turn.node, recovery.reports):
+            self._vouched[name] = recovery.incarnations.get(name, voter.identity.incarnation)
         self._reached: dict[str, str] = {}
         self._call_at = turn.now
         self._watch_at = math.inf
@@ -89,8 +95,23 @@ class NameServer:
 
     @property
     def is_open(self) -> bool:
-        """Whether the directory here is complete and may be spoken from."""
+        """Whether the directory here is complete and ordering goes on."""
         return self.sequencer is not None
+
+    @property
+    def may_acknowledge(self) -> bool:
+        """Whether anything may be told in the name of this office.
+
+        Not before a majority answered a call: promises alone do not keep the voters from electing another one. And
+        not under an incarnation that others have declared down: it has to be let in again first.
+        """
+        me = (self.turn.node, self.voter.identity.incarnation)
+        return self.is_open and self.roll.backed_n > 0 and self.voter.directory.nodes.is_up(me)
+
+    def _has_its_state(self, name: str, state_id: str) -> bool:
+        """Whether the disk behind a voter's word is the one the directory knows."""
+        known = self.voter.directory.voters if self.is_open else self.recovery.holders
+        return state_id != "" and (known.get(name) == state_id or not known)
 
     # --- Opening and closing ---
 
@@ -104,6 +125,8 @@ class NameServer:
         for seq in range(server.delivered + 1, server.log.last + 1):
             duplicates.note(seq, server.log.entry(seq))
         sequencer = Sequencer(self.turn, server, self.epoch, parameters.majority, duplicates, self._timers)
+        for origin in [(node.name, node.incarnation) for node in voter.directory.nodes.all() if node.status == UP]:
+            duplicates.welcome(origin)
         for name, last in self.recovery.opened_by.items():
             sequencer.holds(name, last)
         self.sequencer = sequencer
@@ -159,20 +182,25 @@ class NameServer:
         if not self.is_open:
             return
         if entry.origin:
-            answered = Answered(self.epoch, entry.n, answer)
-            self.turn.send(entry.origin, answered, valid_until=self.roll.office_until)
+            if self.may_acknowledge:
+                answered = Answered(entry.incarnation, self.epoch, entry.n, answer)
+                self.turn.send(entry.origin, answered, valid_until=self.roll.office_until)
             return
         self._under_way.discard(entry.body)
         command = decode_command(entry.body)
         if isinstance(command, NodeUp):
             self.turn.journal("node_up", epoch=self.epoch, seq=seq, name=command.name, inc=command.incarnation)
+            if self.sequencer is not None:
+                self.sequencer.origins.welcome((command.name, command.incarnation))
         elif isinstance(command, NodeDown):
             self.turn.journal("node_down", epoch=self.epoch, seq=seq, name=command.name, inc=command.incarnation,
                               early=command.early)  # fmt: skip
         elif isinstance(command, NodeGone):
             self.turn.journal("node_gone", epoch=self.epoch, seq=seq, name=command.name, inc=command.incarnation)
-            self.roll.dismiss((command.name, command.incarnation))
-            self._goodbyes.discard((command.name, command.incarnation))
+            gone = (command.name, command.incarnation)
+            self.roll.dismiss(gone)
+            self._suspicions.clear(gone)
+            self._goodbyes.discard(gone)
 
     def on_submit(self, sender: str, incarnation: int, submit: Submit) -> None:
         """A node submits commands; each is numbered once."""
@@ -184,24 +212,34 @@ class NameServer:
             return  # it will be let in first and repeats its commands
         origin = (sender, incarnation)
         if node.status != UP or incarnation < node.incarnation:
-            self._refuse(sender, submit.first_n, sequencer.origins.last_n(origin), Verdict.TOO_OLD)
+            self._refuse(origin, submit.first_n, 0, Verdict.TOO_OLD.value)
             return
         for n, body in enumerate(submit.bodies, submit.first_n):
             verdict = sequencer.origins.judge(origin, n, submit.known_seq, sequencer.next_seq)
             if verdict is Verdict.NEXT:
                 sequencer.order(sender, incarnation, n, body)
             elif verdict is Verdict.DUPLICATE:
-                answer = directory.answer_for(origin, n)
-                if answer is not None:
-                    self.turn.mark("answered-again")
-                    self.turn.send(sender, Answered(self.epoch, n, answer), valid_until=self.roll.office_until)
+                self._answer_again(origin, n)
             else:
-                self._refuse(sender, n, sequencer.origins.last_n(origin), verdict)
+                self._refuse(origin, n, sequencer.origins.last_n(origin), verdict.value)
                 return
 
-    def _refuse(self, sender: str, n: int, last_n: int, verdict: Verdict) -> None:
-        refusal = SubmitRefused(DOMAIN_STREAM, n, last_n, verdict.value)
-        self.turn.send(sender, refusal, valid_until=self.roll.office_until)
+    def _answer_again(self, origin: NodeId, n: int) -> None:
+        """A repeated command: the same answer, if it was applied already."""
+        directory = self.voter.directory
+        answer = directory.answer_for(origin, n)
+        row = directory.origins.get(origin)
+        if answer is None and row is not None and n <= row.last_n:
+            self._refuse(origin, n, row.last_n, "forgotten")
+        elif answer is not None and self.may_acknowledge:
+            self.turn.mark("answered-again")
+            answered = Answered(origin[1], self.epoch, n, answer)
+            self.turn.send(origin[0], answered, valid_until=self.roll.office_until)
+
+    def _refuse(self, origin: NodeId, n: int, last_n: int, reason: str) -> None:
+        if self.may_acknowledge:
+            refusal = SubmitRefused(origin[1], DOMAIN_STREAM, n, last_n, reason)
+            self.turn.send(origin[0], refusal, valid_until=self.roll.office_until)
 
     # --- Calls and answers ---
 
@@ -222,13 +260,16 @@ class NameServer:
         """A node answers a call."""
         if alive.epoch != self.epoch:
             return
-        backs = alive.formed and sender in self._parameters.all_voters
-        counts = self.roll.answer((sender, incarnation), alive.echo, backs, self.turn.now)
-        if not self.is_open or not counts:
+        node_id = (sender, incarnation)
+        backs = sender in self._parameters.all_voters and self._has_its_state(sender, alive.state_id)
+        if backs:
+            self._vouched[sender] = incarnation
+        counts = self.roll.answer(node_id, alive.echo, backs, self.turn.now)
+        if not self.may_acknowledge or not counts:
             return
-        if self.voter.directory.nodes.is_up((sender, incarnation)):
-            self._suspicions.clear(sender)
-            ack = AliveAck(self.epoch, alive.count, self.roll.good_for(self.turn.now))
+        if self.voter.directory.nodes.is_up(node_id):
+            self._suspicions.clear(node_id)
+            ack = AliveAck(incarnation, self.epoch, alive.count, self.roll.good_for(self.turn.now))
             self.turn.send(sender, ack, valid_until=self.roll.office_until)
 
     def on_node_list_ask(self, sender: str, ask: NodeListAsk) -> None:
@@ -255,45 +296,54 @@ class NameServer:
             return
         directory = self.voter.directory
         self._reach(sender, register.address)
-        for key in sorted(directory.essentials | register.essentials):
-            here, there = directory.essentials.get(key, "not set"), register.essentials.get(key, "not set")
-            if here != there:
-                reason = f"parameter {key} is {there} on {sender} and {here} on {self.turn.node}"
-                self.turn.send(sender, Unwelcome(reason, key, here, there))
-                self.turn.journal("unwelcome", epoch=self.epoch, node=sender, reason=reason)
-                return
+        refusal = difference(self.turn.node, self._parameters.essentials(), sender, register.essentials)
         node = directory.nodes.get(sender)
-        if node is not None and incarnation < node.incarnation:
+        if refusal is None and directory.is_retired(register.state_id):
+            reason = f"the state directory of {sender} was replaced by another one; start it with an empty one"
+            refusal = Unwelcome(reason, "state_directory", directory.voters.get(sender, ""), register.state_id)
+        if refusal is None and node is not None and incarnation < node.incarnation:
             reason = f"incarnation {incarnation} of {sender} is older than {node.incarnation}, which is {node.status}"
-            self.turn.send(sender, Unwelcome(reason, "incarnation", str(node.incarnation), str(incarnation)))
+            refusal = Unwelcome(reason, "incarnation", str(node.incarnation), str(incarnation))
+        if refusal is not None:
+            self.turn.send(sender, refusal)
+            self.turn.journal("unwelcome", epoch=self.epoch, node=sender, reason=refusal.reason)
         elif node is None or incarnation > node.incarnation:
             self._let_in(sender, incarnation, register)
 
     def _let_in(self, name: str, incarnation: int, register: Register) -> None:
         voter = name in self._parameters.all_voters
-        self._order(
-            NodeUp(name, incarnation, register.state_id, register.address, voter, register.pinned, register.priority)
+        command = NodeUp(
+            name, incarnation, register.state_id, register.address, voter, register.pinned, register.priority
         )
+        problem = self.voter.directory.nodes.problem_with(command)
+        if problem:
+            self.turn.send(name, Unwelcome(problem))
+        else:
+            self._order(command)
 
     def on_port_refused(self, node: str) -> None:
         """Nothing listens at the node's address: one of two reasons to declare it down early."""
-        self._suspicions.refused_here(node, self.turn.now)
-        self._watch()
+        known = self.voter.directory.nodes.get(node)
+        if known is not None:
+            self._suspicions.refused_here((node, known.incarnation), self.turn.now)
+            self._watch()
 
     def on_suspect(self, sender: str, suspect: Suspect) -> None:
         """Another node finds that nothing listens there."""
         node = self.voter.directory.nodes.get(suspect.node)
         if node is not None and node.incarnation == suspect.incarnation and sender != suspect.node:
-            self._suspicions.refused_at(suspect.node, sender, self.turn.now)
+            self._suspicions.refused_at((suspect.node, suspect.incarnation), sender, self.turn.now)
             self._watch()
 
     def on_goodbye(self, sender: str, incarnation: int) -> None:
         """The node's incarnation will never act again."""
-        self._goodbyes.add((sender, incarnation))
-        self._watch()
+        if self.voter.directory.nodes.get(sender) is not None:
+            self._goodbyes.add((sender, incarnation))
+            self._watch()
 
     def forget(self, name: str) -> None:
         """A node shows a new incarnation: it has to say anew what it holds."""
+        self._vouched.pop(name, None)
         self.roll.forget(name)
         self.recovery.forget(name)
         if self.sequencer is not None:
@@ -321,29 +371,32 @@ class NameServer:
         node_id = (node.name, node.incarnation)
         if node_id in self._goodbyes or self.roll.overdue(node_id, self.turn.now):
             self._order(NodeDown(node.name, node.incarnation, False))
-        elif self._suspicions.confirmed(node.name, others_up, self.turn.now):
+        elif self._suspicions.confirmed(node_id, others_up, self.turn.now):
             self.turn.mark("down-early")
             self._order(NodeDown(node.name, node.incarnation, True))
 
     def _replace(self, node: Node, known: str) -> None:
         """Admit a voter's new state directory once the old one can act no more."""
+        if self.voter.directory.is_retired(node.state_id):
+            return
         if all(state_id != known for _, state_id in node.former):
             self._order(VoterReplaced(node.name, node.state_id))
 
     # --- Questions ---
 
-    def on_ask(self, sender: str, ask: Ask) -> None:
+    def on_ask(self, sender: str, incarnation: int, ask: Ask) -> None:
         """A question; some need to know that nobody else is name server by now."""
-        if not self.is_open:
+        if not self.may_acknowledge:
             return
+        asker = (sender, incarnation)
         if ask.what == "hand-over":
-            self._hand_over(sender, ask)
+            self._hand_over(asker, ask)
         elif ask.what == "group" and self.voter.directory.group(ask.key) is not None:
-            self._tell(sender, ask)
+            self._tell(asker, ask)
         else:
-            self._questions.append((self.roll.n + 1, sender, ask))
+            self._questions.append((self.roll.n + 1, asker, ask))
 
-    def _tell(self, sender: str, ask: Ask) -> None:
+    def _tell(self, asker: NodeId, ask: Ask) -> None:
         directory = self.voter.directory
         answer: dict[str, Any] = {}
         problem = ""
@@ -357,29 +410,32 @@ class NameServer:
             answer = {"value": value, "version": version}
         else:
             problem = f"the name server does not know the question {ask.what!r}"
-        until = self.roll.office_until
-        self.turn.send(sender, Tell(self.epoch, ask.number, answer, problem), valid_until=until)
+        self._send_tell(asker, ask, answer, problem)
+
+    def _send_tell(self, asker: NodeId, ask: Ask, answer: dict[str, Any], problem: str) -> None:
+        tell = Tell(asker[1], self.epoch, ask.number, answer, problem)
+        self.turn.send(asker[0], tell, valid_until=self.roll.office_until)
 
     def _answer_questions(self) -> None:
         if not self._questions:
             return
-        waiting: list[tuple[int, str, Ask]] = []
-        for after, sender, ask in self._questions:
+        waiting: list[tuple[int, NodeId, Ask]] = []
+        for after, asker, ask in self._questions:
             if self.roll.backed_n >= after:
-                self._tell(sender, ask)
+                self._tell(asker, ask)
             else:
-                waiting.append((after, sender, ask))
+                waiting.append((after, asker, ask))
         self._questions = waiting
-        if waiting and self.roll.n < waiting[-1][0]:
-            self.call()
+        if waiting and self.roll.n < waiting[-1][0] and self.roll.backed_n == self.roll.n:
+            self.call()  # one such call at a time: a flood of questions must not become a flood of calls
 
-    def _hand_over(self, sender: str, ask: Ask) -> None:
+    def _hand_over(self, asker: NodeId, ask: Ask) -> None:
         """Yield, if the successor may be one. While it only lags we say nothing: the question is repeated."""
-        to, until = ask.key, self.roll.office_until
+        to = ask.key
         problem = "" if to == self.turn.node else self._problem_with_successor(to)
         if not problem and to != self.turn.node and not self._has_caught_up(to):
             return
-        self.turn.send(sender, Tell(self.epoch, ask.number, {"yielded": not problem}, problem), valid_until=until)
+        self._send_tell(asker, ask, {"yielded": not problem}, problem)
         if not problem and to != self.turn.node:
             self._yield_to(to)
 
@@ -415,11 +471,22 @@ class NameServer:
 
     # --- Messages of the recovery, time ---
 
-    def on_opened(self, sender: str, opened: Opened) -> None:
+    def on_promised(self, sender: str, incarnation: int, report: Promised) -> None:
+        """A voter that was away promises us its epoch."""
+        if self._has_its_state(sender, report.state_id):
+            self._vouched[sender] = incarnation
+            self.recovery.on_promised(sender, incarnation, report)
+
+    def on_opened(self, sender: str, incarnation: int, opened: Opened) -> None:
         """A voter has the log of our epoch."""
-        self.recovery.on_opened(sender, opened)
-        if self.sequencer is not None and opened.epoch == self.epoch:
+        self.recovery.on_opened(sender, incarnation, opened)
+        if self.sequencer is not None and opened.epoch == self.epoch and self._vouched.get(sender) == incarnation:
             self.sequencer.holds(sender, opened.last)
+
+    def on_held(self, sender: str, incarnation: int, held: Held) -> None:
+        """A voter says what it has."""
+        if self.sequencer is not None and self._vouched.get(sender) == incarnation:
+            self.sequencer.on_held(sender, held)
 
     @property
     def deadline(self) -> float:
@@ -449,3 +516,12 @@ class NameServer:
         self._answer_questions()
         if self.voter.directory.list_version != self._list_version_called:
             self._call_at = min(self._call_at, self.turn.now + self._timers.alive_interval / 8)
+
+
+def difference(here: str, ours: dict[str, str], there: str, theirs: dict[str, str]) -> Unwelcome | None:
+    """The first essential parameter that differs between two nodes, or None (MSG-13)."""
+    for key in sorted(ours | theirs):
+        mine, other = ours.get(key, "not set"), theirs.get(key, "not set")
+        if mine != other:
+            return Unwelcome(f"parameter {key} is {other} on {there} and {mine} on {here}", key, mine, other)
+    return None

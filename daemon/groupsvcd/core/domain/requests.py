@@ -11,6 +11,7 @@ certainly did not happen. When the node goes on under a new incarnation, what wa
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable
 from typing import Any
@@ -50,8 +51,10 @@ class Call:
     deadline: float
     about: str
     reply: Callable[[dict[str, Any]], ClientReply]
-    body: bytes = b""  # of a command
+    command: Callable[[], bytes] | None = None  # made when it is sent: it may name our incarnation
+    body: bytes = b""  # of a command that was sent
     ask: Ask | None = None  # of a question
+    asked: int = 0  # how often
     n: int = 0  # number of a command once it was sent
     known_seq: int = 0
     told: bool = False
@@ -70,6 +73,7 @@ class Requests:
         self._unsent: list[Call] = []
         self._sent: dict[int, Call] = {}
         self._hand_overs: list[Call] = []
+        self._deadlines: list[float] = []  # a heap; answered calls leave theirs behind, which does no harm
         self._number = 0
         self._last_n = 0
         self._repeat_at = math.inf
@@ -96,9 +100,10 @@ class Requests:
             )
 
         if message.form:
-            command = FormGroup(message.group, me, self._identity.incarnation, {})
-            self._submit(client, message.id, message.timeout, f"forming group {message.group!r}", reply,
-                         encode_command(command))  # fmt: skip
+            self._submit(
+                client, message.id, message.timeout, f"forming group {message.group!r}", reply,
+                lambda: encode_command(FormGroup(message.group, me, self._identity.incarnation, {})),
+            )  # fmt: skip
         else:
             self._question(client, message.id, message.timeout, "group", message.group, reply)
 
@@ -115,12 +120,14 @@ class Requests:
 
         def reply(answer: dict[str, Any]) -> ClientReply:
             if answer.get("ok"):
-                return ConfigValue(message.id, message.key, answer["value"], answer["version"])
+                return ConfigValue(message.id, message.key, message.value, answer["version"])
             stale = answer.get("version") != message.if_version
             return Problem(message.id, "failed", "stale" if stale else "refused", str(answer.get("problem", "")))
 
-        command = SetConfig(message.key, message.value, message.if_version)
-        self._submit(client, message.id, message.timeout, f"setting {message.key!r}", reply, encode_command(command))
+        self._submit(
+            client, message.id, message.timeout, f"setting {message.key!r}", reply,
+            lambda: encode_command(SetConfig(message.key, message.value, message.if_version)),
+        )  # fmt: skip
 
     def on_hand_over(self, client: int, message: HandOverAsk) -> None:
         """Make another voter name server; done when it calls."""
@@ -141,15 +148,19 @@ class Requests:
         call = Call(client, id, self._deadline(timeout), f"{what} {key!r}", reply, ask=ask)
         if self._take(call):
             self._questions[self._number] = call
-            if self._member.hears_leader:
-                self.turn.send(self._member.leader, ask)
+            self._send_question(call)
             self._plan_repeat()
+
+    def _send_question(self, call: Call) -> None:
+        if self._member.hears_leader and call.ask is not None:
+            call.asked += 1
+            self.turn.send(self._member.leader, call.ask)
 
     def _submit(
         self, client: int, id: int, timeout: float, about: str, reply: Callable[[dict[str, Any]], ClientReply],
-        body: bytes,
+        command: Callable[[], bytes],
     ) -> None:  # fmt: skip
-        call = Call(client, id, self._deadline(timeout), about, reply, body=body)
+        call = Call(client, id, self._deadline(timeout), about, reply, command=command)
         if self._take(call):
             self._unsent.append(call)
             self._send_more()
@@ -157,6 +168,7 @@ class Requests:
 
     def _take(self, call: Call) -> bool:
         if len(self._questions) + len(self._unsent) + len(self._sent) + len(self._hand_overs) < WAITING_MAX:
+            heapq.heappush(self._deadlines, call.deadline)
             return True
         self._problem(call, "failed", "busy", f"{WAITING_MAX} calls are waiting on this node already")
         return False
@@ -176,6 +188,7 @@ class Requests:
         for call in now_sent:
             self._last_n += 1
             call.n, call.known_seq = self._last_n, member.known_seq
+            call.body = call.command() if call.command is not None else b""
             self._sent[call.n] = call
         bodies = tuple(call.body for call in now_sent)
         self.turn.send(member.leader, Submit(DOMAIN_STREAM, first_n, member.known_seq, bodies))
@@ -195,8 +208,7 @@ class Requests:
         if not member.hears_leader:
             return
         for call in self._questions.values():
-            if call.ask is not None:
-                self.turn.send(member.leader, call.ask)
+            self._send_question(call)
         if member.is_listed:
             for call in self._sent.values():
                 self.turn.send(member.leader, Submit(DOMAIN_STREAM, call.n, call.known_seq, (call.body,)))
@@ -217,11 +229,15 @@ class Requests:
 
     def on_tell(self, tell: Tell) -> None:
         """The answer to a question."""
+        if tell.to != self._identity.incarnation:
+            return
         call = self._questions.pop(tell.number, None)
         if call is None:
             return
         if tell.problem:
-            self._problem(call, "failed", "refused", tell.problem)
+            # Asked twice, a hand-over may have been done by the first name server and be refused by the next.
+            repeated = call.ask is not None and call.ask.what == "hand-over" and call.asked > 1
+            self._problem(call, "unknown" if repeated else "failed", "refused", tell.problem)
         elif tell.answer.get("yielded"):
             self._hand_overs.append(call)
             self._settle_hand_overs()
@@ -241,7 +257,7 @@ class Requests:
 
     def on_answered(self, answered: Answered) -> None:
         """A command of ours was applied."""
-        call = self._sent.pop(answered.n, None)
+        call = self._sent.pop(answered.n, None) if answered.to == self._identity.incarnation else None
         if call is None:
             return
         if not call.told:
@@ -254,10 +270,14 @@ class Requests:
         The number itself must be used all the same, or everything after it would be a gap for ever: an empty
         command takes its place. A late copy of the old one carries the old ``known_seq`` and is refused again.
         """
-        call = self._sent.get(refused.first_n)
-        if refused.reason == "too old" and call is not None:
-            self._problem(call, "unknown", "too old", f"whether {call.about} was done is no longer known")
-            call.body, call.known_seq = b"", self._member.known_seq
+        call = self._sent.get(refused.first_n) if refused.to == self._identity.incarnation else None
+        if call is None or refused.reason == "gap":
+            return
+        self._problem(call, "unknown", refused.reason, f"whether {call.about} was done is no longer known")
+        call.body, call.known_seq = b"", self._member.known_seq
+        if refused.reason == "forgotten":
+            del self._sent[refused.first_n]
+            self._send_more()
 
     def _problem(self, call: Call, family: str, code: str, text: str) -> None:
         if not call.told:
@@ -285,18 +305,20 @@ class Requests:
     @property
     def deadline(self) -> float:
         """When something is to be repeated or is late."""
-        at = self._repeat_at
-        for calls in (self._questions.values(), self._unsent, self._sent.values(), self._hand_overs):
-            for call in calls:
-                if call.deadline < at and not call.told:
-                    at = call.deadline
-        return at
+        return min(self._repeat_at, self._deadlines[0]) if self._deadlines else self._repeat_at
 
     def tick(self) -> None:
         """Time has passed."""
         now = self.turn.now
         if now >= self._repeat_at:
             self._repeat()
+        if not self._deadlines or now < self._deadlines[0]:
+            return
+        while self._deadlines and now >= self._deadlines[0]:
+            heapq.heappop(self._deadlines)
+        self._end_late_calls(now)
+
+    def _end_late_calls(self, now: float) -> None:
         for number in [number for number, call in self._questions.items() if now >= call.deadline]:
             call = self._questions.pop(number)
             family = "unknown" if call.ask is not None and call.ask.what == "hand-over" else "failed"

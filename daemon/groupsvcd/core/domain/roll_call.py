@@ -17,10 +17,6 @@ import math
 
 from ..parameters import CLOCK_DRIFT_MAX, Parameters
 
-CALLS_KEPT = 64
-"""Calls whose time of sending is remembered; at five a second far more than a lease."""
-
-
 class RollCall:
     """The calls of one term of office and the answers to them."""
 
@@ -40,8 +36,8 @@ class RollCall:
         """The number of a call that is sent now."""
         self.n += 1
         self._sent[self.n] = now
-        if len(self._sent) > CALLS_KEPT:
-            del self._sent[next(iter(self._sent))]
+        while self._sent[oldest := next(iter(self._sent))] < now - self._timers.lease:
+            del self._sent[oldest]
         if self._others_needed == 0:
             self.backed_n, self.backed_at = self.n, now
         return self.n
@@ -55,8 +51,6 @@ class RollCall:
         if backs and name != self._parameters.node and echo > self._echoes.get(name, 0):
             self._echoes[name] = echo
             self._back()
-        if now - sent > self._timers.lease:
-            return False
         self._present[node_id] = now
         return True
 

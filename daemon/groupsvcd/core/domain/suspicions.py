@@ -7,32 +7,34 @@ refused, within a short time; with nobody else to ask, the name server's own ref
 
 from __future__ import annotations
 
+from .commands import NodeId
+
 
 class Suspicions:
-    """Refusals the name server has heard of lately."""
+    """Refusals the name server has heard of lately, per incarnation: a restarted node begins with none."""
 
     def __init__(self, within: float) -> None:
         self._within = within
-        self._here: dict[str, float] = {}
-        self._elsewhere: dict[str, dict[str, float]] = {}
+        self._here: dict[NodeId, float] = {}
+        self._elsewhere: dict[NodeId, dict[str, float]] = {}
 
-    def refused_here(self, node: str, now: float) -> None:
+    def refused_here(self, node: NodeId, now: float) -> None:
         """The name server itself was refused."""
         self._here[node] = now
 
-    def refused_at(self, node: str, observer: str, now: float) -> None:
+    def refused_at(self, node: NodeId, observer: str, now: float) -> None:
         """Another node was refused."""
         self._elsewhere.setdefault(node, {})[observer] = now
 
-    def clear(self, node: str) -> None:
-        """The node has been heard from."""
+    def clear(self, node: NodeId) -> None:
+        """The node has been heard from, or is gone."""
         self._here.pop(node, None)
         self._elsewhere.pop(node, None)
 
-    def confirmed(self, node: str, others_up: list[str], now: float) -> bool:
+    def confirmed(self, node: NodeId, others_up: list[str], now: float) -> bool:
         """Whether enough observers agree; ``others_up`` are the nodes besides the name server that are up."""
         if node not in self._here or now - self._here[node] > self._within:
             return False
-        observers = [name for name in others_up if name != node]
+        observers = [name for name in others_up if name != node[0]]
         heard = self._elsewhere.get(node, {})
         return not observers or any(name in heard and now - heard[name] <= self._within for name in observers)

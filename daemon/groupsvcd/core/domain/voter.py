@@ -87,12 +87,24 @@ class Voter:
 
     @property
     def formed(self) -> bool:
-        """Whether this voter has its state: it holds the stream and its promises count."""
+        """Whether this voter has a log of the domain stream; if not, it is blank."""
         return self.server.log.accepted > 0
 
+    @property
+    def backing_id(self) -> str:
+        """Our state id, if what we hold is on disk, so that our answers may back a name server; else ""."""
+        return self.state_id if self.server.accepted_persisted > 0 else ""
+
     def may_promise(self, claimed_voters: tuple[tuple[str, str], ...]) -> bool:
-        """Whether our word counts: we hold the stream, or the claimant's log names our state directory."""
-        return self.formed or (self.turn.node, self.state_id) in claimed_voters
+        """Whether our word counts: the claimant's log names our state directory as this voter's.
+
+        It names another one if ours was lost and is new, or was replaced and put back.
+        """
+        return (self.turn.node, self.state_id) in claimed_voters
+
+    def holders(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """Our state id, and the voters as our log has them: goes with every promise."""
+        return (self.state_id, self.voters_in_log())
 
     def voters_in_log(self) -> tuple[tuple[str, str], ...]:
         """The voters and their state ids as of the end of our log, stable or not."""
@@ -101,7 +113,7 @@ class Voter:
             command = decode_command(decode_entry(self.server.log.entry(seq)).body)
             if isinstance(command, FormDomain) and not table:
                 table = dict(command.voters)
-            elif isinstance(command, VoterReplaced) and command.name in table:
+            elif isinstance(command, VoterReplaced) and self.directory.may_replace(table, command):
                 table[command.name] = command.state_id
         return tuple((name, table[name]) for name in sorted(table))
 
@@ -199,8 +211,8 @@ class Voter:
                 self._follow().on_order(sender, message)
                 self._join_if_admitted()
         elif isinstance(message, Held):
-            if office is not None and office.sequencer is not None:
-                office.sequencer.on_held(sender, message)
+            if office is not None:
+                office.on_held(sender, incarnation, message)
         elif isinstance(message, Beat):
             if message.epoch == server.log.accepted or self.formed:
                 server.on_beat(sender, message)
@@ -215,15 +227,15 @@ class Voter:
             if self.formed or server.builder is not None:
                 server.on_repair(sender, message)
             elif self.receiver is not None:
-                self.receiver.on_repair(message)
+                self.receiver.on_repair(sender, message)
                 self._join_if_admitted()
         elif isinstance(message, RepairAsk):
             server.on_repair_ask(sender, message)
         elif isinstance(message, Promised):
-            recovery = election.candidacy.recovery if election.candidacy is not None else None
-            recovery = recovery or (office.recovery if office is not None else None)
-            if recovery is not None:
-                recovery.on_promised(sender, message)
+            if office is not None:
+                office.on_promised(sender, incarnation, message)
+            elif election.candidacy is not None and election.candidacy.recovery is not None:
+                election.candidacy.recovery.on_promised(sender, incarnation, message)
         elif isinstance(message, Open):
             if self.formed or server.promised == message.epoch:
                 if self.identity.domain == NO_DOMAIN:
@@ -231,7 +243,7 @@ class Voter:
                 server.on_open(sender, message)
         elif isinstance(message, Opened):
             if office is not None:
-                office.on_opened(sender, message)
+                office.on_opened(sender, incarnation, message)
         elif isinstance(message, Refused):
             election.on_refused(message)
         elif sender not in self.parameters.all_voters:

@@ -12,6 +12,7 @@ import math
 
 from ..parameters import Timers
 from ..peer_messages import Repair, RepairAsk
+from .assembly import Assembly
 
 
 class Builder:
@@ -26,6 +27,7 @@ class Builder:
         self.entries: list[bytes] = []
         self.checkpoint_seq = 0
         self.checkpoint = b""
+        self._assembly = Assembly()
         self._timers = timers
         self._wait = timers.repeat_first
         self.ask_at = -math.inf if self.missing else math.inf
@@ -46,19 +48,22 @@ class Builder:
             return None
         self.ask_at = now + self._wait
         self._wait = min(2 * self._wait, self._timers.repeat_max)
-        return RepairAsk(self.stream, self.source_accepted, self.reached + 1, self.last)
+        return self._assembly.ask(self.source, self.stream, self.reached + 1, self.last)
 
     def take(self, sender: str, repair: Repair) -> bool:
         """Use an answer; returns whether it brought anything."""
         if sender != self.source or repair.accepted != self.source_accepted or not self.missing:
             return False
-        before = self.reached
+        before, grew = self.reached, False
         if repair.checkpoint_seq > self.reached:
-            self.checkpoint_seq, self.checkpoint = repair.checkpoint_seq, repair.checkpoint
-            self.entries = []
+            state = self._assembly.take(sender, repair)
+            grew = self._assembly.grew
+            if state is not None:
+                self.checkpoint_seq, self.checkpoint = repair.checkpoint_seq, state
+                self.entries = []
         if repair.first <= self.reached + 1:
             self.entries.extend(repair.entries[self.reached + 1 - repair.first :])
-        if self.reached == before:
+        if self.reached == before and not grew:
             return False
         self._wait = self._timers.repeat_first
         self.ask_at = -math.inf if self.missing else math.inf

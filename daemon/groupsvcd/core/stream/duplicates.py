@@ -56,6 +56,6 @@ class DuplicateFilter:
         """``n`` of ``origin`` has become entry ``seq``."""
         self._table[origin] = (n, seq)
 
-    def forget(self, origin: Origin) -> None:
-        """The origin's failure was ordered."""
-        self._table.pop(origin, None)
+    def welcome(self, origin: Origin) -> None:
+        """The origin is known and has submitted nothing yet, so whatever comes first is not *too old*."""
+        self._table.setdefault(origin, (0, 0))

@@ -41,7 +41,7 @@ class Log:
         """Entries ``first … upto`` as far as held and as they fit, at least one if any is held."""
         found: list[bytes] = []
         size = 0
-        for entry in self.entries[first - self.base - 1 : upto - self.base]:
+        for entry in self.entries[max(0, first - self.base - 1) : max(0, upto - self.base)]:
             size += len(entry)
             if found and size > bytes_max:
                 break

@@ -16,8 +16,9 @@ from random import Random
 from zlib import crc32
 
 from ..parameters import Timers
-from ..peer_messages import Beat, Order, Repair, RepairAsk
+from ..peer_messages import Beat, Order, Repair
 from ..turn import Turn
+from .assembly import Assembly
 from .entries import decode_entry
 from .intake import Intake
 from .log import Log
@@ -40,6 +41,7 @@ class Receiver:
         self.delivered = 0
         self._host = host
         self.intake = Intake(self.log, timers, rng)
+        self._assembly = Assembly()
 
     @property
     def stable(self) -> int:
@@ -74,17 +76,22 @@ class Receiver:
             self.intake.expect(beat.last, self.turn.now)
             self._learn_stable(beat.stable)
 
-    def on_repair(self, repair: Repair) -> None:
+    def on_repair(self, sender: str, repair: Repair) -> None:
         """Entries that were asked for."""
         if repair.accepted > self.epoch:
             self.follow(repair.accepted)
         usable = usable_entries(repair, self.epoch)
         if repair.checkpoint_seq > self.log.last:
+            state = self._assembly.take(sender, repair)
+            if state is None:
+                if self._assembly.grew:
+                    self.turn.send(sender, self._assembly.ask(sender, self.stream, self.log.last + 1, repair.first))
+                return
             seq = repair.checkpoint_seq
-            self.log.set_checkpoint(seq, repair.checkpoint, seq)
+            self.log.set_checkpoint(seq, state, seq)
             self.delivered = self.stable_said = seq
             self.turn.journal("restored", group=self.stream, epoch=self.epoch, seq=seq)
-            self._host.restore(seq, repair.checkpoint)
+            self._host.restore(seq, state)
         if usable and repair.first <= self.log.last + 1:
             self.intake.offer(repair.first, usable, self.turn.now)
             taken = repair.first + len(usable) - 1
@@ -115,4 +122,4 @@ class Receiver:
             first, upto, attempt = ask
             target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
             if target:
-                self.turn.send(target, RepairAsk(self.stream, self.epoch, first, upto))
+                self.turn.send(target, self._assembly.ask(target, self.stream, first, upto))

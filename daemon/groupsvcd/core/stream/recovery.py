@@ -52,6 +52,8 @@ class Recovery:
         self.epoch = claim.epoch
         self.phase = Phase.ASKING
         self.reports: dict[str, Promised] = {}
+        self.incarnations: dict[str, int] = {}  # in which each of the others promised
+        self.holders: dict[str, str] = {}  # name -> state id as the chosen log has it; empty without disks
         self.opened_by: dict[str, int] = {}
         self.claimed_at = math.inf
         self.progress_at = turn.now
@@ -94,12 +96,15 @@ class Recovery:
         if self._open is not None and self.turn.node in self.opened_by and name != self.turn.node:
             self.turn.send(name, self._open)
 
-    def on_promised(self, sender: str, report: Promised) -> None:
+    def on_promised(self, sender: str, incarnation: int, report: Promised) -> None:
         """A server promises and reports its log."""
         if report.epoch != self.epoch or sender not in self.server.servers or self.phase is Phase.ABANDONED:
             return
+        if self.claimed_at == math.inf:
+            return  # nobody was asked yet
         new = sender not in self.reports
         self.reports[sender] = report
+        self.incarnations[sender] = incarnation
         if self.phase is Phase.ASKING:
             self._count()
         elif new:
@@ -107,7 +112,7 @@ class Recovery:
             self._hurry()
 
     def _count(self) -> None:
-        if len(self.reports) >= self._enough and self.turn.node in self.reports:
+        if len(counting_reports(self.turn.node, self.reports)) >= self._enough:
             self._won()
             self._choose()
 
@@ -115,6 +120,7 @@ class Recovery:
         me, server = self.turn.node, self.server
         best = best_report(me, self.reports)
         report = self.reports[best]
+        self.holders = dict(report.voters)
         self.phase = Phase.FETCHING
         self.progress_at = self.turn.now
         if report.accepted == 0:
@@ -158,9 +164,11 @@ class Recovery:
                      base=first, tail=tail)  # fmt: skip
         self.phase = Phase.OPENING
 
-    def on_opened(self, sender: str, message: Opened) -> None:
+    def on_opened(self, sender: str, incarnation: int, message: Opened) -> None:
         """A server has the log; our own server says so too, once it is safe."""
-        if message.epoch != self.epoch or self._open is None:
+        if message.epoch != self.epoch or sender not in self.reports or self._open is None:
+            return
+        if sender != self.turn.node and self.incarnations.get(sender) != incarnation:
             return
         new = sender not in self.opened_by
         self.opened_by[sender] = message.last
@@ -210,6 +218,16 @@ class Recovery:
                 self._repeat_at = math.inf
             else:
                 self._ask_all()
+
+
+def counting_reports(me: str, reports: dict[str, Promised]) -> list[str]:
+    """Whose promises count: not that of a disk which, as the best log tells, was replaced by another.
+
+    A disk that was put back has forgotten what its successor promised and held. The log that has the replacement
+    is always better than one that ends before it.
+    """
+    holders = dict(reports[best_report(me, reports)].voters)
+    return [name for name, report in reports.items() if not holders or holders.get(name) == report.state_id]
 
 
 def best_report(me: str, reports: dict[str, Promised]) -> str:

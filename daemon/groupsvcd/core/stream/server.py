@@ -21,11 +21,13 @@ from random import Random
 from typing import Protocol
 from zlib import crc32
 
+from ..effects import Journal, SendToPeer
 from ..invariants import invariant
 from ..parameters import Parameters
 from ..peer_messages import Beat, Held, Open, Opened, Order, Promised, Refused, Repair, RepairAsk
 from ..records import AppendRecord, CheckpointRecord, OpenRecord, PromiseRecord, Record, StoredStream
 from ..turn import Turn
+from .assembly import Assembly
 from .builder import Builder
 from .entries import decode_entry
 from .intake import Intake
@@ -46,6 +48,9 @@ class Host(Protocol):
 
     def snapshot(self) -> bytes:
         """The state after the entry delivered last."""
+
+    def holders(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """(our state id, (name, state id) of all holders as our log has them); ("", ()) without disks."""
 
     def switching(self, epoch: int) -> tuple[Record, ...]:
         """The log is about to become that of ``epoch``; what else is to be written in the same transaction?"""
@@ -75,6 +80,7 @@ class Server:
         self._timers = parameters.timers
         self._rng = rng
         self.intake = Intake(self.log, self._timers, rng)
+        self._assembly = Assembly()
 
     @property
     def stable(self) -> int:
@@ -98,7 +104,10 @@ class Server:
     def report(self) -> Promised:
         """The present promise and what the log is."""
         log = self.log
-        return Promised(self.stream, self.promised, log.accepted, log.last, self.stable, log.checkpoint_seq)
+        state_id, voters = self._host.holders()
+        return Promised(
+            self.stream, self.promised, log.accepted, log.last, self.stable, log.checkpoint_seq, state_id, voters
+        )
 
     def _refuse(self, sender: str) -> None:
         self.turn.send(sender, Refused(self.stream, self.promised))
@@ -109,7 +118,7 @@ class Server:
         """The leader orders entries."""
         if order.epoch < self.promised:
             self._refuse(sender)
-        elif order.epoch == self.log.accepted:
+        elif order.epoch == self.log.accepted and not self._disk_hangs:
             self.leader = sender
             fresh = self.intake.offer(order.first_seq, order.entries, self.turn.now)
             if fresh:
@@ -131,15 +140,30 @@ class Server:
         self.log.append(entries)
         self._hold(entries)
 
+    @property
+    def _disk_hangs(self) -> bool:
+        """Whether more writes would only pile up; what is not taken now is repaired later."""
+        return self.turn.oldest_write_age > self._timers.leader_silent
+
     def _hold(self, fresh: tuple[bytes, ...]) -> None:
+        """Write entries that are in the log now; Held leaves when they are safe.
+
+        A higher epoch may be promised before that. Held is true all the same: the report that goes with the promise
+        has these entries, and leaves later.
+        """
         epoch, upto = self.log.accepted, self.log.last
 
         def safe() -> None:
             if self.log.accepted == epoch:
                 self.persisted_upto = max(self.persisted_upto, upto)
-                self.say_held()
 
-        self.turn.persist(AppendRecord(self.stream, upto - len(fresh) + 1, fresh), done=safe)
+        record = AppendRecord(self.stream, upto - len(fresh) + 1, fresh)
+        self.turn.persist(record, then=self._held(upto), done=safe)
+
+    def _held(self, upto: int) -> tuple[SendToPeer | Journal, ...]:
+        epoch = self.log.accepted
+        held = Held(self.stream, epoch, upto, self.delivered)
+        return (SendToPeer(self.leader, held), Journal("held", self.stream, epoch, upto))
 
     def say_held(self) -> None:
         """Tell the leader what is safe here, unless a higher epoch was promised or nothing is accepted yet."""
@@ -240,16 +264,14 @@ class Server:
         records.extend(self._host.switching(epoch))
         records.append(OpenRecord(self.stream, epoch, keep, entries))
         self._journal_view()
+        opened = SendToPeer(self.leader, Opened(self.stream, epoch, last))
+        self.turn.persist(*records, then=(opened,), done=lambda: self._accepted_safely(epoch, last))
+        self.learn_stable(0)
 
-        def safe() -> None:
-            if self.log.accepted == epoch:
-                self.accepted_persisted = epoch
-                self.persisted_upto = max(self.persisted_upto, last)
-                if self.promised == epoch:
-                    self.turn.send(self.leader, Opened(self.stream, epoch, last))
-                    self.learn_stable(0)
-
-        self.turn.persist(*records, done=safe)
+    def _accepted_safely(self, epoch: int, last: int) -> None:
+        if self.log.accepted == epoch:
+            self.accepted_persisted = epoch
+            self.persisted_upto = max(self.persisted_upto, last)
 
     def take_over(self, log: Log, epoch: int, leader: str, delivered: int) -> None:
         """Become a server of ``epoch`` with the log that this node followed as a receiver."""
@@ -265,14 +287,7 @@ class Server:
         records.append(OpenRecord(self.stream, epoch, log.base, tuple(log.entries)))
         last = log.last
         self._journal_view()
-
-        def safe() -> None:
-            if self.log.accepted == epoch:
-                self.accepted_persisted = epoch
-                self.persisted_upto = max(self.persisted_upto, last)
-                self.say_held()
-
-        self.turn.persist(*records, done=safe)
+        self.turn.persist(*records, then=self._held(last), done=lambda: self._accepted_safely(epoch, last))
 
     def _journal_view(self) -> None:
         members = list(self.servers)
@@ -284,14 +299,25 @@ class Server:
     def on_repair_ask(self, sender: str, ask: RepairAsk) -> None:
         """Another server or a receiver misses entries; answered from the log as it is, whatever was promised."""
         log = self.log
-        first, checkpoint_seq, checkpoint = ask.first, 0, b""
-        if first <= log.base:
-            first, checkpoint_seq, checkpoint = log.checkpoint_seq + 1, log.checkpoint_seq, log.checkpoint
-        entries = log.slice(first, ask.upto, REPAIR_BYTES_MAX)
-        if entries or checkpoint_seq:
-            answer = Repair(self.stream, log.accepted, self.stable, first, entries, checkpoint_seq, checkpoint)
-            self.turn.send(sender, answer)
-            self.turn.mark("repair-answered")
+        if ask.first > log.base:
+            entries = log.slice(ask.first, ask.upto, REPAIR_BYTES_MAX)
+            if not entries:
+                return
+            answer = Repair(self.stream, log.accepted, self.stable, ask.first, entries)
+        else:
+            answer = self._checkpoint_block(ask)
+        self.turn.send(sender, answer)
+        self.turn.mark("repair-answered")
+
+    def _checkpoint_block(self, ask: RepairAsk) -> Repair:
+        log, seq = self.log, self.log.checkpoint_seq
+        offset = ask.checkpoint_offset if ask.checkpoint_seq == seq else 0
+        end = offset + self._parameters.checkpoint_block_bytes
+        entries = log.slice(seq + 1, ask.upto, REPAIR_BYTES_MAX) if end >= len(log.checkpoint) else ()
+        return Repair(
+            self.stream, log.accepted, self.stable, seq + 1, entries,
+            seq, offset, len(log.checkpoint), log.checkpoint[offset:end],
+        )  # fmt: skip
 
     def on_repair(self, sender: str, repair: Repair) -> None:
         """Entries that were asked for."""
@@ -299,10 +325,17 @@ class Server:
             if self.builder.take(sender, repair):
                 self._build_on()
             return
-        if self.log.accepted != self.promised:
+        if self.log.accepted != self.promised or self._disk_hangs:
             return  # frozen: what was reported must stay true
+        if repair.accepted > self.log.accepted:
+            return  # a server enters a higher epoch by Open alone
         if repair.checkpoint_seq > self.log.last:
-            self._skip_to(repair)
+            state = self._assembly.take(sender, repair)
+            if state is None:
+                if self._assembly.grew:
+                    self.turn.send(sender, self._assembly.ask(sender, self.stream, self.log.last + 1, repair.first))
+                return
+            self._skip_to(repair.checkpoint_seq, state)
         usable = usable_entries(repair, self.log.accepted)
         if usable and repair.first <= self.log.last + 1:
             fresh = self.intake.offer(repair.first, usable, self.turn.now)
@@ -311,9 +344,9 @@ class Server:
                 self.learn_stable(0)
                 self.turn.mark("gap-repaired")
 
-    def _skip_to(self, repair: Repair) -> None:
+    def _skip_to(self, seq: int, state: bytes) -> None:
         """What we miss is no longer kept anywhere; a checkpoint is stable, whatever the epoch."""
-        epoch, seq, state = self.log.accepted, repair.checkpoint_seq, repair.checkpoint
+        epoch = self.log.accepted
         self.log.set_checkpoint(seq, state, seq)
         self.delivered = seq
         self.stable_said = max(self.stable_said, seq)
@@ -324,9 +357,8 @@ class Server:
         def safe() -> None:
             if self.log.accepted == epoch:
                 self.persisted_upto = max(self.persisted_upto, seq)
-                self.say_held()
 
-        self.turn.persist(CheckpointRecord(self.stream, seq, state, seq), done=safe)
+        self.turn.persist(CheckpointRecord(self.stream, seq, state, seq), then=self._held(seq), done=safe)
 
     # --- Time ---
 
@@ -346,7 +378,7 @@ class Server:
             if ask is not None:
                 first, upto, attempt = ask
                 target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
-                self.turn.send(target, RepairAsk(self.stream, self.log.accepted, first, upto))
+                self.turn.send(target, self._assembly.ask(target, self.stream, first, upto))
 
 
 def whom_to_ask(servers: tuple[str, ...], me: str, leader: str, attempt: int) -> str:

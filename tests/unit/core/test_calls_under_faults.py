@@ -1,0 +1,106 @@
+"""How the calls of D's clients end when answers are lost, forgotten, or come in another order."""
+
+from __future__ import annotations
+
+from groupsvc.wire.client_messages import ConfigValue, Problem
+from groupsvcd.core.domain.limits import ANSWERS_BYTES_MAX
+from groupsvcd.core.peer_messages import Answered, PeerMessage, Submit, SubmitRefused
+from tests.unit.core.trio import Trio
+
+
+def _problem(trio: Trio, number: int) -> Problem:
+    reply = trio.replies[number]
+    assert isinstance(reply, Problem), reply
+    return reply
+
+
+def test_an_evicted_answer_ends_the_call_as_unknown_and_frees_its_slot() -> None:
+    """L5. All answers for D are lost; before D asks again, others' answers have pushed them out of the table.
+
+    D's commands were done, and nobody knows any more what came out. D must not wait for ever: with all its slots
+    taken by such calls it could never send another.
+    """
+    trio = Trio.in_service(others="D")
+    slots = trio.engines["D"].parameters.answers_kept
+    trio.loses = lambda sender, receiver, message: isinstance(message, Answered) and receiver == "D"
+    lost = [trio.set("D", f"key-{i}", "set", timeout=100.0) for i in range(slots)]
+    trio.run(0.1)
+    version = 0
+    for _ in range(ANSWERS_BYTES_MAX // 64_000 + 18):
+        number = trio.set("B", "large", "y" * 64_000, version)
+        trio.run(0.02)
+        reply = trio.replies[number]
+        assert isinstance(reply, ConfigValue)
+        version = reply.version
+    trio.heal()
+    trio.run(5.0)
+    ends = {number: trio.replies.get(number) for number in lost}
+    forgotten = [reply for reply in ends.values() if isinstance(reply, Problem)]
+    assert None not in ends.values()
+    assert {("unknown", "forgotten")} >= {(problem.family, problem.code) for problem in forgotten}
+    number = trio.set("D", "later", "value")
+    trio.run(1.0)
+    assert "value" == trio.value(number)
+
+
+def test_a_forgotten_answer_is_unknown() -> None:
+    """L5. The name server says that number 1 was ordered and what came out is no longer kept."""
+    trio = Trio.in_service(others="D")
+    trio.loses = lambda sender, receiver, message: isinstance(message, Answered) and receiver == "D"
+    number = trio.set("D", "color", "red", timeout=100.0)
+    trio.run(0.05)
+    trio.frame("A", "D", SubmitRefused(trio.engines["D"].incarnation, 0, 1, 1, "forgotten"))
+    assert ("unknown", "forgotten") == (_problem(trio, number).family, _problem(trio, number).code)
+    trio.heal()
+    later = trio.set("D", "size", "large")
+    trio.run(0.5)
+    assert "large" == trio.value(later)
+
+
+def test_first_submits_out_of_order_are_repaired_not_lost() -> None:
+    """L7. D's very first command is lost and its second arrives: a name server that knows nothing of D yet.
+
+    Taken for the remains of a forgotten origin, both would be refused as too old.
+    """
+    trio = Trio.in_service(others="D")
+    submits: list[PeerMessage] = []
+
+    def loses(sender: str, receiver: str, message: PeerMessage) -> bool:
+        if sender == "D" and isinstance(message, Submit):
+            submits.append(message)
+        return submits == [message]
+
+    trio.loses = loses
+    first = trio.set("D", "color", "red")
+    trio.run(0.005)
+    second = trio.set("D", "size", "large")
+    trio.run(3.0)
+    assert 2 < len(submits)
+    assert "red" == trio.value(first)
+    assert "large" == trio.value(second)
+
+
+def test_first_submits_out_of_order_are_repaired_after_a_change_of_name_server_too() -> None:
+    """L7. The new name server knows from the directory that D is up and has submitted nothing."""
+    trio = Trio.in_service(others="D")
+    trio.kill("A")
+    trio.run(4.0)
+    test = iter([True])
+    trio.loses = lambda sender, receiver, message: sender == "D" and isinstance(message, Submit) and next(test, False)
+    first = trio.set("D", "color", "red")
+    trio.run(0.005)
+    second = trio.set("D", "size", "large")
+    trio.run(3.0)
+    assert ("red", "large") == (trio.value(first), trio.value(second))
+
+
+def test_a_command_whose_answer_is_lost_is_done_once() -> None:
+    """A does it, the answer is lost, A dies; B gives the same answer to the repetition."""
+    trio = Trio.in_service(others="D")
+    trio.loses = lambda sender, receiver, message: isinstance(message, Answered) and receiver == "D"
+    number = trio.set("D", "color", "red", timeout=20.0)
+    trio.run(0.05)
+    trio.kill("A")
+    trio.heal()
+    trio.run(6.0)
+    assert "red" == trio.value(number)

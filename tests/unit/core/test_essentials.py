@@ -1,0 +1,63 @@
+"""Essential parameters: the same on every node, and changed only on all of them at once (MSG-13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupsvcd.core.parameters import Timers
+from tests.unit.core.trio import Trio
+
+CHANGED = Timers(beat_interval=0.3)
+
+
+def test_a_change_on_all_nodes_with_a_full_restart_works() -> None:
+    """L3. The directory remembers the parameters of its formation; what counts is what the nodes have now."""
+    trio = Trio.in_service(others="D")
+    number = trio.set("D", "color", "red")
+    trio.run(0.5)
+    assert "red" == trio.value(number)
+    trio.kill(*"ABCD")
+    trio.parameters["timers"] = CHANGED
+    trio.boot(*"ABCD")
+    trio.run(5.0)
+    assert 1 == len(trio.leaders)
+    assert {} == trio.halted
+    assert not any(trio.status(name).suspended for name in "ABCD")
+    number = trio.get("D", "color")
+    trio.run(0.5)
+    assert "red" == trio.value(number)
+
+
+@pytest.mark.parametrize("node", ["C", "D"])
+def test_a_change_on_one_node_is_refused_with_parameter_and_both_nodes(node: str) -> None:
+    """L3. Voter or not: the one that differs stops and says in what and from whom; the others go on."""
+    trio = Trio.in_service(others="D")
+    trio.kill(node)
+    trio.parameters_of[node] = {"timers": CHANGED}
+    trio.boot(node)
+    trio.run(4.0)
+    assert [node] == list(trio.halted)
+    reason = trio.halted[node]
+    assert f"parameter timers.beat_interval is 0.3 on {node} and 0.25 on A" in reason
+    assert ["A"] == trio.leaders
+    assert not any(trio.status(name).suspended for name in trio.engines)
+
+
+def test_a_voter_that_differs_while_there_is_no_name_server_names_parameter_and_both_nodes() -> None:
+    """L3. All restart, C with another value and A not at all: B and C find no majority, and each says why."""
+    trio = Trio.in_service()
+    trio.kill(*"ABC")
+    trio.parameters_of["C"] = {"timers": CHANGED}
+    trio.boot("B", "C")
+    trio.run(5.0)
+    assert [] == trio.leaders
+    told = [trio.status(name).trouble for name in "BC" if name in trio.engines] + list(trio.halted.values())
+    assert 2 == len(told)
+    for text in told:
+        assert "timers.beat_interval" in text
+        assert " on B" in text
+        assert " on C" in text
+    trio.boot("A")
+    trio.run(4.0)
+    assert {"C"} == set(trio.halted)
+    assert 1 == len(trio.leaders)
