@@ -131,7 +131,7 @@ class ToyEngine:
     def hear(self, sender: str, incarnation: int, message: PeerMessage, now: float, effects: list[Effect]) -> None:
         if isinstance(message, LeaderAlive):
             self.beat_heard = now
-            words: list[PeerMessage] = [Alive(epoch=EPOCH, echo=message.n, count=message.n, formed=True)]
+            words: list[PeerMessage] = [Alive(epoch=EPOCH, echo=message.n, count=message.n, state_id="toy")]
             if self.known.get(self.name) != self.incarnation or message.n % 5 < 2:
                 words.append(Ask(0, "register", self.parameters.address))
             effects += [SendToPeer(sender, word) for word in words]

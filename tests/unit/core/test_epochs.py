@@ -40,7 +40,7 @@ def test_a_repair_from_a_higher_epoch_does_not_enter_a_log() -> None:
     assert accepted < trio.voter("A").server.log.accepted
     trio.loses = lambda sender, receiver, message: (sender, receiver) == ("B", "C")
     trio.forget_the_past()
-    trio.run(2.0)
+    trio.run(3.0)
     assert any(repair.accepted > accepted for repair in trio.messages(Repair, "A", "C"))
     assert (accepted, last) == (log.accepted, log.last)
     trio.heal()
