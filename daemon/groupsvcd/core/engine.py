@@ -26,26 +26,20 @@ from groupsvc.wire.client_messages import (
 )
 
 from .domain.member import Member
-from .domain.name_server import difference
 from .domain.requests import Requests
+from .domain.roster import difference
 from .domain.voter import Voter
 from .effects import Effect
 from .events import ClientFrame, ClientGone, Event, PeerFrame, PeerRefused, Persisted, Tick
-from .identity import Identity
+from .identity import Handler, Identity, Sender
 from .parameters import Parameters
 from .peer_messages import (
-    Alive,
     AliveAck,
     Answered,
-    Ask,
-    Canvass,
     Goodbye,
     LeaderAlive,
     NodeList,
-    NodeListAsk,
     PeerMessage,
-    Register,
-    Submit,
     SubmitRefused,
     Suspect,
     Tell,
@@ -66,8 +60,19 @@ class Engine:
         self.requests = Requests(self.turn, parameters, self.identity, self.member)
         self.voter: Voter | None = None
         if parameters.is_voter:
-            self.voter = Voter(self.turn, parameters, stored, rng, self.identity)
-            self.voter.nodes = lambda: self.member.nodes
+            self.voter = Voter(self.turn, parameters, stored, rng, self.identity, self.member.nodes, self._agrees_with)
+        self._handlers: dict[type, Handler] = {
+            LeaderAlive: self._on_leader_alive,
+            AliveAck: self._on_alive_ack,
+            NodeList: self._on_node_list,
+            Unwelcome: self._on_unwelcome,
+            Goodbye: self._on_goodbye,
+            Answered: lambda sender, message: self.requests.on_answered(message),
+            Tell: lambda sender, message: self.requests.on_tell(message),
+            SubmitRefused: lambda sender, message: self.requests.on_submit_refused(message),
+        }
+        if self.voter is not None:
+            self._handlers |= self.voter.handlers()
         self._next_incarnation = incarnation
         self._newest: dict[str, int] = {}  # incarnations of the other nodes
         self._heard_at: dict[str, float] = {}
@@ -128,7 +133,7 @@ class Engine:
         turn, voter = self.turn, self.voter
         while True:
             while turn.round_trip:
-                self._on_message(turn.node, self.incarnation, self.domain, turn.round_trip.popleft())
+                self._on_message(Sender(turn.node, self.incarnation, self.domain), turn.round_trip.popleft())
             if voter is not None:
                 voter.flush()
             if not turn.round_trip:
@@ -161,62 +166,38 @@ class Engine:
             if newest and self.voter is not None:
                 self.voter.on_new_incarnation(sender)
         self._heard_at[sender] = self.turn.now
+        source = Sender(sender, frame.incarnation, frame.domain)
         for message in frame.messages:
-            self._on_message(sender, frame.incarnation, frame.domain, message)
+            self._on_message(source, message)
 
-    def _on_message(self, sender: str, incarnation: int, domain: bytes, message: PeerMessage) -> None:
-        voter = self.voter
-        office = voter.office if voter is not None else None
-        if isinstance(message, LeaderAlive):
-            self._on_leader_alive(sender, message)
-        elif isinstance(message, Alive):
-            if office is not None:
-                office.on_alive(sender, incarnation, message)
-        elif isinstance(message, AliveAck):
-            self.member.on_alive_ack(sender, message)
-        elif isinstance(message, NodeListAsk):
-            if office is not None:
-                office.on_node_list_ask(sender, message)
-        elif isinstance(message, NodeList):
-            self._join_domain(domain)
-            self.member.on_node_list(sender, message)
-        elif isinstance(message, Register):
-            if office is not None:
-                office.on_register(sender, incarnation, message)
-        elif isinstance(message, Unwelcome):
-            self._note_trouble(sender, message.reason)
-            self.member.on_unwelcome(message)
-        elif isinstance(message, Suspect):
-            if office is not None:
-                office.on_suspect(sender, message)
-        elif isinstance(message, Goodbye):
-            self.member.lose_leader(sender)
-            if voter is not None:
-                voter.on_goodbye(sender, incarnation)
-        elif isinstance(message, Submit):
-            if office is not None:
-                office.on_submit(sender, incarnation, message)
-        elif isinstance(message, Ask):
-            if office is not None:
-                office.on_ask(sender, incarnation, message)
-        elif isinstance(message, Answered):
-            self.requests.on_answered(message)
-        elif isinstance(message, Tell):
-            self.requests.on_tell(message)
-        elif isinstance(message, SubmitRefused):
-            self.requests.on_submit_refused(message)
-        elif voter is not None:
-            if isinstance(message, Canvass) and not self._agrees_with(sender, message.essentials):
-                return
-            voter.on_message(sender, incarnation, domain, message)
+    def _on_message(self, sender: Sender, message: PeerMessage) -> None:
+        handler = self._handlers.get(type(message))
+        if handler is not None:  # else it is for a voter, and this node is none
+            handler(sender, message)
 
-    def _on_leader_alive(self, sender: str, message: LeaderAlive) -> None:
-        if sender not in self.parameters.all_voters:
+    def _on_alive_ack(self, sender: Sender, message: AliveAck) -> None:
+        self.member.on_alive_ack(sender.name, message)
+
+    def _on_node_list(self, sender: Sender, message: NodeList) -> None:
+        self._join_domain(sender.domain)
+        self.member.on_node_list(message)
+
+    def _on_unwelcome(self, sender: Sender, message: Unwelcome) -> None:
+        self._note_trouble(sender.name, message.reason)
+        self.member.on_unwelcome(message)
+
+    def _on_goodbye(self, sender: Sender, message: Goodbye) -> None:
+        self.member.lose_leader(sender.name)
+        if self.voter is not None:
+            self.voter.on_goodbye(sender.name, sender.incarnation)
+
+    def _on_leader_alive(self, sender: Sender, message: LeaderAlive) -> None:
+        if sender.name not in self.parameters.all_voters:
             return
         voter = self.voter
-        if voter is not None and not voter.on_leader_alive(sender, message):
+        if voter is not None and not voter.on_leader_alive(sender.name, message):
             return
-        self.member.on_leader_alive(sender, message, voter.backing_id if voter is not None else "")
+        self.member.on_leader_alive(sender.name, message, voter.backing_id if voter is not None else "")
         self.requests.on_leader()
 
     def _join_domain(self, domain: bytes) -> None:
@@ -316,18 +297,13 @@ class Engine:
             if text := "; ".join(text for _, text in sorted(self._trouble.items())):
                 return text
             silent = self.parameters.timers.leader_silent * 2
-            voters = self.parameters.all_voters
-            away = [
-                name
-                for name in voters
-                if name != self.turn.node and self.turn.now - self._heard_at.get(name, -math.inf) > silent
-            ]
-            if not self.voter.formed:
-                return f"not formed yet: waits for {', '.join(away)}" if away else "not formed yet"
-            if len(voters) - len(away) < self.parameters.majority:
-                witness = ", or a witness" if len(voters) == 2 else ""
-                return f"suspended: no majority of voters; needs {' or '.join(away)}{witness}"
-            return "no name server yet"
+            return self.voter.trouble(
+                [
+                    name
+                    for name in self.parameters.all_voters
+                    if name != self.turn.node and self.turn.now - self._heard_at.get(name, -math.inf) > silent
+                ]
+            )
         if not leader:
             return "no name server answers"
         return self.member.trouble if self.member.isolated else ""

@@ -1,11 +1,26 @@
-"""Who this node is to the others, in every frame it sends."""
+"""Who says something: this node to the others, and the others to it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 
 class Identity:
-    """Changes only when the node joins a domain or goes on under a new incarnation."""
+    """This node, as every frame it sends says. Changes when it joins a domain or gets a new incarnation."""
 
     def __init__(self, incarnation: int, domain: bytes) -> None:
         self.incarnation = incarnation
         self.domain = domain
+
+
+class Sender(NamedTuple):
+    """Another node, or ourselves, as a frame's header says."""
+
+    name: str
+    incarnation: int
+    domain: bytes
+
+
+Handler = Callable[[Sender, Any], None]
+"""What is done about one kind of message."""

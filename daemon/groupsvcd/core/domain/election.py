@@ -97,6 +97,11 @@ class Election:
         else:
             self._claim_at = now + self._claim_delay()
 
+    @property
+    def claim(self) -> Recovery | None:
+        """Our claim that is under way, if there is one."""
+        return self.candidacy.recovery if self.candidacy is not None else None
+
     # --- Who leads ---
 
     @property
@@ -203,7 +208,7 @@ class Election:
             return
         if self.hears_leader or self._disk_hangs or (self.voter.formed and not canvass.formed):
             return
-        if self.candidacy is not None and self.candidacy.recovery is not None:
+        if self.claim is not None:
             return  # our own claim is under way and has a majority behind it
         theirs = Standing(sender, canvass.failed, canvass.pinned, canvass.priority)
         if self.voter.formed == canvass.formed and self._beats(theirs):

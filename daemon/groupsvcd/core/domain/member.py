@@ -20,6 +20,7 @@ from ..peer_messages import Alive, AliveAck, LeaderAlive, NodeEntry, NodeList, N
 from ..turn import Turn
 from .standing import priority_of
 
+
 class Member:
     """What this node knows of the domain, and whether it may act in it."""
 
@@ -144,7 +145,7 @@ class Member:
 
     # --- The list ---
 
-    def on_node_list(self, sender: str, message: NodeList) -> None:
+    def on_node_list(self, message: NodeList) -> None:
         """What has changed in the list since the version we had."""
         if message.have > self.list_version or message.version <= self.list_version:
             return

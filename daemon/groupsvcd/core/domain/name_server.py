@@ -5,13 +5,10 @@ has the recovered log, and ends when a majority has not answered for a while, wh
 epoch, or when it yields. While it is open it
 
 - calls the nodes and acknowledges their answers: leases (``roll_call``);
-- lets nodes in, and declares them down and gone (``NodeUp``, ``NodeDown``, ``NodeGone``);
+- lets nodes in, and declares them down and gone (``roster``);
 - orders the commands that nodes submit and tells them what came out;
-- answers questions about the directory. "There is no such group" is said only after a majority answered a
-  call sent after the question: a deposed name server would not know of the newest groups.
-
-Everything it orders on its own account is level-triggered: it compares what is with what the directory says
-and orders the difference, so a successor needs to be told nothing.
+- answers questions about the directory (``questions``);
+- hands over to another voter that is asked for or pinned.
 """
 
 from __future__ import annotations
@@ -37,9 +34,7 @@ from ..peer_messages import (
     Register,
     Submit,
     SubmitRefused,
-    Suspect,
     Tell,
-    Unwelcome,
     Yield,
 )
 from ..stream.duplicates import DuplicateFilter, Verdict
@@ -54,14 +49,14 @@ from .commands import (
     NodeId,
     NodeUp,
     ViewStarted,
-    VoterReplaced,
     decode_command,
     encode_command,
 )
-from .nodes import UP, Node
+from .nodes import UP
+from .questions import Questions, answer, needs_proof
 from .roll_call import RollCall
+from .roster import Roster
 from .standing import priority_of
-from .suspicions import Suspicions
 
 if TYPE_CHECKING:
     from .voter import Voter
@@ -79,14 +74,12 @@ class NameServer:
         self.roll = RollCall(parameters, recovery.claimed_at, turn.now)
         self._parameters = parameters
         self._timers = parameters.timers
-        self._suspicions = Suspicions(parameters.timers.leader_silent)
-        self._goodbyes: set[tuple[str, int]] = set()
+        self.roster: Roster | None = None  # from opening on
+        self._questions = Questions()
         self._under_way: set[bytes] = set()
-        self._questions: list[tuple[int, NodeId, Ask]] = []
         self._vouched = {turn.node: voter.identity.incarnation}  # voters whose disk is known to be the right one
         for name in counting_reports(turn.node, recovery.reports):
             self._vouched[name] = recovery.incarnations.get(name, voter.identity.incarnation)
-        self._reached: dict[str, str] = {}
         self._call_at = turn.now
         self._watch_at = math.inf
         self._list_version_called = 0
@@ -125,20 +118,19 @@ class NameServer:
         for seq in range(server.delivered + 1, server.log.last + 1):
             duplicates.note(seq, server.log.entry(seq))
         sequencer = Sequencer(self.turn, server, self.epoch, parameters.majority, duplicates, self._timers)
-        for origin in [(node.name, node.incarnation) for node in voter.directory.nodes.all() if node.status == UP]:
-            duplicates.welcome(origin)
         for name, last in self.recovery.opened_by.items():
             sequencer.holds(name, last)
         self.sequencer = sequencer
         directory, me = voter.directory, self.turn.node
+        for node in directory.nodes.all():
+            if node.status == UP:
+                duplicates.welcome((node.name, node.incarnation))
+        self.roster = Roster(self.turn, directory, self.roll, parameters, self.epoch, self._order)
         servers = tuple((name, directory.voters.get(name, "")) for name in parameters.all_voters)
         self._order(ViewStarted(self.epoch, me, servers, parameters.majority))
         mine = directory.nodes.get(me)
         if mine is None or mine.incarnation != voter.identity.incarnation or mine.status != UP:
-            self._let_in(me, voter.identity.incarnation, self._own_registration())
-        for node in directory.nodes.all():
-            if node.status == UP:
-                self._reach(node.name, node.address)
+            self.roster.let_in(me, voter.identity.incarnation, self._own_registration())
         self._watch_at = self.turn.now + self._timers.alive_interval
         self.call()
 
@@ -153,6 +145,7 @@ class NameServer:
         """Nothing more is done in the name of this office."""
         self.recovery.abandon()
         self.sequencer = None
+        self.roster = None
 
     def expire(self) -> None:
         """Leave office if a majority was silent for too long; first of all in every step."""
@@ -177,13 +170,13 @@ class NameServer:
             self._under_way.add(body)
             self.sequencer.order("", 0, 0, body)
 
-    def applied(self, seq: int, entry: Entry, answer: dict[str, Any]) -> None:
+    def applied(self, seq: int, entry: Entry, outcome: dict[str, Any]) -> None:
         """An entry was applied to the directory here."""
         if not self.is_open:
             return
         if entry.origin:
             if self.may_acknowledge:
-                answered = Answered(entry.incarnation, self.epoch, entry.n, answer)
+                answered = Answered(entry.incarnation, self.epoch, entry.n, outcome)
                 self.turn.send(entry.origin, answered, valid_until=self.roll.office_until)
             return
         self._under_way.discard(entry.body)
@@ -197,10 +190,8 @@ class NameServer:
                               early=command.early)  # fmt: skip
         elif isinstance(command, NodeGone):
             self.turn.journal("node_gone", epoch=self.epoch, seq=seq, name=command.name, inc=command.incarnation)
-            gone = (command.name, command.incarnation)
-            self.roll.dismiss(gone)
-            self._suspicions.clear(gone)
-            self._goodbyes.discard(gone)
+            if self.roster is not None:
+                self.roster.forget((command.name, command.incarnation))
 
     def on_submit(self, sender: str, incarnation: int, submit: Submit) -> None:
         """A node submits commands; each is numbered once."""
@@ -227,13 +218,13 @@ class NameServer:
     def _answer_again(self, origin: NodeId, n: int) -> None:
         """A repeated command: the same answer, if it was applied already."""
         directory = self.voter.directory
-        answer = directory.answer_for(origin, n)
+        outcome = directory.answer_for(origin, n)
         row = directory.origins.get(origin)
-        if answer is None and row is not None and n <= row.last_n:
+        if outcome is None and row is not None and n <= row.last_n:
             self._refuse(origin, n, row.last_n, "forgotten")
-        elif answer is not None and self.may_acknowledge:
+        elif outcome is not None and self.may_acknowledge:
             self.turn.mark("answered-again")
-            answered = Answered(origin[1], self.epoch, n, answer)
+            answered = Answered(origin[1], self.epoch, n, outcome)
             self.turn.send(origin[0], answered, valid_until=self.roll.office_until)
 
     def _refuse(self, origin: NodeId, n: int, last_n: int, reason: str) -> None:
@@ -265,81 +256,23 @@ class NameServer:
         if backs:
             self._vouched[sender] = incarnation
         counts = self.roll.answer(node_id, alive.echo, backs, self.turn.now)
-        if not self.may_acknowledge or not counts:
+        if not counts or not self.may_acknowledge or self.roster is None:
             return
         if self.voter.directory.nodes.is_up(node_id):
-            self._suspicions.clear(node_id)
+            self.roster.on_sign_of_life(node_id)
             ack = AliveAck(incarnation, self.epoch, alive.count, self.roll.good_for(self.turn.now))
             self.turn.send(sender, ack, valid_until=self.roll.office_until)
 
     def on_node_list_ask(self, sender: str, ask: NodeListAsk) -> None:
         """A node wants to know what has changed."""
-        if self.is_open:
+        if self.roster is not None:
             directory = self.voter.directory
             node = directory.nodes.get(sender)
             if node is not None:
-                self._reach(sender, node.address)  # it may have been down when this office opened
+                self.roster.reach(sender, node.address)  # it may have been down when this office opened
             entries = directory.node_entries(ask.have)
-            answer = NodeList(self.epoch, ask.have, directory.list_version, entries)
-            self.turn.send(sender, answer, valid_until=self.roll.office_until)
-
-    def _reach(self, name: str, address: str) -> None:
-        if self._reached.get(name) != address:
-            self._reached[name] = address
-            self.turn.connect(name, address)
-
-    # --- Who is in ---
-
-    def on_register(self, sender: str, incarnation: int, register: Register) -> None:
-        """A node wants to be in the list with this incarnation."""
-        if not self.is_open:
-            return
-        directory = self.voter.directory
-        self._reach(sender, register.address)
-        refusal = difference(self.turn.node, self._parameters.essentials(), sender, register.essentials)
-        node = directory.nodes.get(sender)
-        if refusal is None and directory.is_retired(register.state_id):
-            reason = f"the state directory of {sender} was replaced by another one; start it with an empty one"
-            refusal = Unwelcome(reason, "state_directory", directory.voters.get(sender, ""), register.state_id)
-        if refusal is None and node is not None and incarnation < node.incarnation:
-            reason = f"incarnation {incarnation} of {sender} is older than {node.incarnation}, which is {node.status}"
-            refusal = Unwelcome(reason, "incarnation", str(node.incarnation), str(incarnation))
-        if refusal is not None:
-            self.turn.send(sender, refusal)
-            self.turn.journal("unwelcome", epoch=self.epoch, node=sender, reason=refusal.reason)
-        elif node is None or incarnation > node.incarnation:
-            self._let_in(sender, incarnation, register)
-
-    def _let_in(self, name: str, incarnation: int, register: Register) -> None:
-        voter = name in self._parameters.all_voters
-        command = NodeUp(
-            name, incarnation, register.state_id, register.address, voter, register.pinned, register.priority
-        )
-        problem = self.voter.directory.nodes.problem_with(command)
-        if problem:
-            self.turn.send(name, Unwelcome(problem))
-        else:
-            self._order(command)
-
-    def on_port_refused(self, node: str) -> None:
-        """Nothing listens at the node's address: one of two reasons to declare it down early."""
-        known = self.voter.directory.nodes.get(node)
-        if known is not None:
-            self._suspicions.refused_here((node, known.incarnation), self.turn.now)
-            self._watch()
-
-    def on_suspect(self, sender: str, suspect: Suspect) -> None:
-        """Another node finds that nothing listens there."""
-        node = self.voter.directory.nodes.get(suspect.node)
-        if node is not None and node.incarnation == suspect.incarnation and sender != suspect.node:
-            self._suspicions.refused_at((suspect.node, suspect.incarnation), sender, self.turn.now)
-            self._watch()
-
-    def on_goodbye(self, sender: str, incarnation: int) -> None:
-        """The node's incarnation will never act again."""
-        if self.voter.directory.nodes.get(sender) is not None:
-            self._goodbyes.add((sender, incarnation))
-            self._watch()
+            changes = NodeList(self.epoch, ask.have, directory.list_version, entries)
+            self.turn.send(sender, changes, valid_until=self.roll.office_until)
 
     def forget(self, name: str) -> None:
         """A node shows a new incarnation: it has to say anew what it holds."""
@@ -349,85 +282,31 @@ class NameServer:
         if self.sequencer is not None:
             self.sequencer.forget(name)
 
-    def _watch(self) -> None:
-        """Order the difference between what is and what the directory says about the nodes."""
-        if not self.is_open:
-            return
-        directory, now = self.voter.directory, self.turn.now
-        nodes = directory.nodes.all()
-        others_up = [node.name for node in nodes if node.status == UP and node.name != self.turn.node]
-        for node in nodes:
-            if node.name != self.turn.node and node.status == UP:
-                self._watch_up(node, others_up)
-        for name, incarnation in directory.nodes.not_gone():
-            if (name, incarnation) in self._goodbyes or self.roll.overdue((name, incarnation), now):
-                self._order(NodeGone(name, incarnation))
-        for node in nodes:
-            known = directory.voters.get(node.name)
-            if node.voter and node.status == UP and known is not None and node.state_id != known:
-                self._replace(node, known)
-
-    def _watch_up(self, node: Node, others_up: list[str]) -> None:
-        node_id = (node.name, node.incarnation)
-        if node_id in self._goodbyes or self.roll.overdue(node_id, self.turn.now):
-            self._order(NodeDown(node.name, node.incarnation, False))
-        elif self._suspicions.confirmed(node_id, others_up, self.turn.now):
-            self.turn.mark("down-early")
-            self._order(NodeDown(node.name, node.incarnation, True))
-
-    def _replace(self, node: Node, known: str) -> None:
-        """Admit a voter's new state directory once the old one can act no more."""
-        if self.voter.directory.is_retired(node.state_id):
-            return
-        if all(state_id != known for _, state_id in node.former):
-            self._order(VoterReplaced(node.name, node.state_id))
-
     # --- Questions ---
 
     def on_ask(self, sender: str, incarnation: int, ask: Ask) -> None:
-        """A question; some need to know that nobody else is name server by now."""
+        """A question; some have to wait for proof that nobody else is name server by now."""
         if not self.may_acknowledge:
             return
         asker = (sender, incarnation)
         if ask.what == "hand-over":
             self._hand_over(asker, ask)
-        elif ask.what == "group" and self.voter.directory.group(ask.key) is not None:
-            self._tell(asker, ask)
+        elif needs_proof(self.voter.directory, ask):
+            self._questions.wait(asker, ask, after=self.roll.n + 1)
         else:
-            self._questions.append((self.roll.n + 1, asker, ask))
+            self._tell(asker, ask, *answer(self.voter.directory, ask))
 
-    def _tell(self, asker: NodeId, ask: Ask) -> None:
-        directory = self.voter.directory
-        answer: dict[str, Any] = {}
-        problem = ""
-        if ask.what == "group":
-            group = directory.group(ask.key)
-            answer = {"group": None if group is None else group.as_answer()}
-        elif ask.what == "groups":
-            answer = {"groups": [group.as_answer() for group in directory.groups.all()]}
-        elif ask.what == "config":
-            value, version = directory.config(ask.key)
-            answer = {"value": value, "version": version}
-        else:
-            problem = f"the name server does not know the question {ask.what!r}"
-        self._send_tell(asker, ask, answer, problem)
-
-    def _send_tell(self, asker: NodeId, ask: Ask, answer: dict[str, Any], problem: str) -> None:
-        tell = Tell(asker[1], self.epoch, ask.number, answer, problem)
+    def _tell(self, asker: NodeId, ask: Ask, content: dict[str, Any], problem: str) -> None:
+        tell = Tell(asker[1], self.epoch, ask.number, content, problem)
         self.turn.send(asker[0], tell, valid_until=self.roll.office_until)
 
     def _answer_questions(self) -> None:
-        if not self._questions:
-            return
-        waiting: list[tuple[int, NodeId, Ask]] = []
-        for after, asker, ask in self._questions:
-            if self.roll.backed_n >= after:
-                self._tell(asker, ask)
-            else:
-                waiting.append((after, asker, ask))
-        self._questions = waiting
-        if waiting and self.roll.n < waiting[-1][0] and self.roll.backed_n == self.roll.n:
+        for asker, ask in self._questions.ready(self.roll.backed_n):
+            self._tell(asker, ask, *answer(self.voter.directory, ask))
+        if self._questions.newest_call_needed() > self.roll.n == self.roll.backed_n:
             self.call()  # one such call at a time: a flood of questions must not become a flood of calls
+
+    # --- Handing over ---
 
     def _hand_over(self, asker: NodeId, ask: Ask) -> None:
         """Yield, if the successor may be one. While it only lags we say nothing: the question is repeated."""
@@ -435,7 +314,7 @@ class NameServer:
         problem = "" if to == self.turn.node else self._problem_with_successor(to)
         if not problem and to != self.turn.node and not self._has_caught_up(to):
             return
-        self._send_tell(asker, ask, {"yielded": not problem}, problem)
+        self._tell(asker, ask, {"yielded": not problem}, problem)
         if not problem and to != self.turn.node:
             self._yield_to(to)
 
@@ -500,11 +379,11 @@ class NameServer:
         self.recovery.tick()
         if now >= self._call_at:
             self.call()
-        if self.sequencer is not None:
+        if self.sequencer is not None and self.roster is not None:
             self.sequencer.tick()
             if now >= self._watch_at:
                 self._watch_at = now + self._timers.alive_interval
-                self._watch()
+                self.roster.watch()
                 self._yield_to_pinned()
 
     def flush(self) -> None:
@@ -516,12 +395,3 @@ class NameServer:
         self._answer_questions()
         if self.voter.directory.list_version != self._list_version_called:
             self._call_at = min(self._call_at, self.turn.now + self._timers.alive_interval / 8)
-
-
-def difference(here: str, ours: dict[str, str], there: str, theirs: dict[str, str]) -> Unwelcome | None:
-    """The first essential parameter that differs between two nodes, or None (MSG-13)."""
-    for key in sorted(ours | theirs):
-        mine, other = ours.get(key, "not set"), theirs.get(key, "not set")
-        if mine != other:
-            return Unwelcome(f"parameter {key} is {other} on {there} and {mine} on {here}", key, mine, other)
-    return None

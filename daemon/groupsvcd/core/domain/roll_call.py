@@ -17,6 +17,7 @@ import math
 
 from ..parameters import CLOCK_DRIFT_MAX, Parameters
 
+
 class RollCall:
     """The calls of one term of office and the answers to them."""
 

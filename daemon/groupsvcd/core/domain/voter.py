@@ -16,26 +16,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from ..identity import Identity
+from ..identity import Handler, Identity, Sender
 from ..invariants import invariant
 from ..parameters import Parameters
 from ..peer_messages import (
     DOMAIN_STREAM,
+    Alive,
+    Ask,
     Beat,
     Canvass,
     Claim,
     Held,
     LeaderAlive,
     NodeEntry,
+    NodeListAsk,
     Open,
     Opened,
     Order,
-    PeerMessage,
     Promised,
     Refused,
+    Register,
     Repair,
     RepairAsk,
+    Submit,
     Support,
+    Suspect,
     Yield,
 )
 from ..records import NO_DOMAIN, CheckpointRecord, NodeRecord, Record, Stored, StoredStream
@@ -48,17 +53,23 @@ from .commands import FormDomain, VoterReplaced, decode_command, encode_command
 from .directory import Directory
 from .election import Election, State
 from .name_server import NameServer
+from .roster import Roster
 from .standing import NEVER, Standing
 
 
 class Voter:
     """This node's hats as a voter."""
 
-    def __init__(self, turn: Turn, parameters: Parameters, stored: Stored, rng: Random, identity: Identity) -> None:
+    def __init__(
+        self, turn: Turn, parameters: Parameters, stored: Stored, rng: Random, identity: Identity,
+        nodes: dict[str, NodeEntry], agrees: Callable[[str, dict[str, str]], bool],
+    ) -> None:  # fmt: skip
         self.turn = turn
         self.parameters = parameters
         self.state_id = stored.state_id
         self.identity = identity
+        self._nodes = nodes  # this node's copy of the list
+        self._agrees = agrees  # whether another node's essential parameters are ours
         self._rng = rng
         log = stored.streams.get(DOMAIN_STREAM)
         if log is None:
@@ -69,8 +80,8 @@ class Voter:
         self.receiver: Receiver | None = None
         self.office: NameServer | None = None
         self.election = Election(turn, self, parameters, rng)
-        self.nodes: Callable[[], dict[str, NodeEntry]] = dict
         self._offered_domain = NO_DOMAIN
+        self._has_log: dict[str, bool] = {}  # what the other voters last said of themselves
 
     def _fresh_directory(self, state: bytes) -> Directory:
         kept = self.parameters.answers_kept
@@ -119,10 +130,9 @@ class Voter:
 
     def rivals(self, without: str) -> tuple[Standing, ...]:
         """The other voters as candidates, as far as the node list tells; ``without`` is known to be away."""
-        known = self.nodes()
         found: list[Standing] = []
         for name in self.parameters.all_voters:
-            entry = known.get(name)
+            entry = self._nodes.get(name)
             if name in (self.turn.node, without):
                 continue
             pinned, priority = (entry.pinned, entry.priority) if entry is not None else (False, 0)
@@ -201,85 +211,157 @@ class Voter:
 
     # --- Messages ---
 
-    def on_message(self, sender: str, incarnation: int, domain: bytes, message: PeerMessage) -> None:
-        """A message for one of the hats."""
-        election, server, office = self.election, self.server, self.office
-        if isinstance(message, Order):
-            if message.epoch == server.log.accepted or self.formed:
-                server.on_order(sender, message)
-            else:
-                self._follow().on_order(sender, message)
-                self._join_if_admitted()
-        elif isinstance(message, Held):
-            if office is not None:
-                office.on_held(sender, incarnation, message)
-        elif isinstance(message, Beat):
-            if message.epoch == server.log.accepted or self.formed:
-                server.on_beat(sender, message)
-            else:
-                self._follow().on_beat(sender, message)
-                self._join_if_admitted()
-        elif isinstance(message, Repair):
-            if election.candidacy is not None and election.candidacy.recovery is not None:
-                election.candidacy.recovery.on_repair(sender, message)
-            elif office is not None:
-                office.recovery.on_repair(sender, message)
-            if self.formed or server.builder is not None:
-                server.on_repair(sender, message)
-            elif self.receiver is not None:
-                self.receiver.on_repair(sender, message)
-                self._join_if_admitted()
-        elif isinstance(message, RepairAsk):
-            server.on_repair_ask(sender, message)
-        elif isinstance(message, Promised):
-            if office is not None:
-                office.on_promised(sender, incarnation, message)
-            elif election.candidacy is not None and election.candidacy.recovery is not None:
-                election.candidacy.recovery.on_promised(sender, incarnation, message)
-        elif isinstance(message, Open):
-            if self.formed or server.promised == message.epoch:
-                if self.identity.domain == NO_DOMAIN:
-                    self._offered_domain = domain
-                server.on_open(sender, message)
-        elif isinstance(message, Opened):
-            if office is not None:
-                office.on_opened(sender, incarnation, message)
-        elif isinstance(message, Refused):
-            election.on_refused(message)
-        elif sender not in self.parameters.all_voters:
-            return
-        elif isinstance(message, Canvass):
-            election.on_canvass(sender, message)
-        elif isinstance(message, Support):
-            election.on_support(sender, message)
-        elif isinstance(message, Claim):
-            election.on_claim(sender, message)
-        elif isinstance(message, Yield):
-            election.on_yield(sender, message)
+    def handlers(self) -> dict[type, Handler]:
+        """Which message goes to which hat."""
+        return {
+            Alive: self._on_alive,
+            NodeListAsk: self._on_node_list_ask,
+            Register: self._on_register,
+            Suspect: self._on_suspect,
+            Submit: self._on_submit,
+            Ask: self._on_ask,
+            Canvass: self._on_canvass,
+            Support: self._on_support,
+            Claim: self._on_claim,
+            Yield: self._on_yield,
+            Order: self._on_order,
+            Held: self._on_held,
+            Beat: self._on_beat,
+            Promised: self._on_promised,
+            Open: self._on_open,
+            Opened: self._on_opened,
+            RepairAsk: self._on_repair_ask,
+            Repair: self._on_repair,
+            Refused: self._on_refused,
+        }
+
+    # For the office.
+
+    def _on_alive(self, sender: Sender, message: Alive) -> None:
+        if self.office is not None:
+            self.office.on_alive(sender.name, sender.incarnation, message)
+
+    def _on_node_list_ask(self, sender: Sender, message: NodeListAsk) -> None:
+        if self.office is not None:
+            self.office.on_node_list_ask(sender.name, message)
+
+    def _on_register(self, sender: Sender, message: Register) -> None:
+        if self.roster is not None:
+            self.roster.on_register(sender.name, sender.incarnation, message)
+
+    def _on_suspect(self, sender: Sender, message: Suspect) -> None:
+        if self.roster is not None:
+            self.roster.on_suspect(sender.name, message)
+
+    def _on_submit(self, sender: Sender, message: Submit) -> None:
+        if self.office is not None:
+            self.office.on_submit(sender.name, sender.incarnation, message)
+
+    def _on_ask(self, sender: Sender, message: Ask) -> None:
+        if self.office is not None:
+            self.office.on_ask(sender.name, sender.incarnation, message)
+
+    def _on_held(self, sender: Sender, message: Held) -> None:
+        if self.office is not None:
+            self.office.on_held(sender.name, sender.incarnation, message)
+
+    def _on_opened(self, sender: Sender, message: Opened) -> None:
+        if self.office is not None:
+            self.office.on_opened(sender.name, sender.incarnation, message)
+
+    def _on_promised(self, sender: Sender, message: Promised) -> None:
+        claim = self.election.claim
+        if self.office is not None:
+            self.office.on_promised(sender.name, sender.incarnation, message)
+        elif claim is not None:
+            claim.on_promised(sender.name, sender.incarnation, message)
+
+    # For the election.
+
+    def _on_canvass(self, sender: Sender, message: Canvass) -> None:
+        if sender.name in self.parameters.all_voters and self._agrees(sender.name, message.essentials):
+            self._has_log[sender.name] = message.formed
+            self.election.on_canvass(sender.name, message)
+
+    def _on_support(self, sender: Sender, message: Support) -> None:
+        if sender.name in self.parameters.all_voters:
+            self._has_log[sender.name] = message.formed
+            self.election.on_support(sender.name, message)
+
+    def _on_claim(self, sender: Sender, message: Claim) -> None:
+        if sender.name in self.parameters.all_voters:
+            self.election.on_claim(sender.name, message)
+
+    def _on_yield(self, sender: Sender, message: Yield) -> None:
+        self.election.on_yield(sender.name, message)
+
+    def _on_refused(self, sender: Sender, message: Refused) -> None:
+        self.election.on_refused(message)
 
     def on_leader_alive(self, sender: str, message: LeaderAlive) -> bool:
         """The name server calls; returns whether it is to be answered."""
-        return sender in self.parameters.all_voters and self.election.on_leader_alive(sender, message)
+        return self.election.on_leader_alive(sender, message)
+
+    # For the server, or for the receiver while this voter is blank.
+
+    def _on_order(self, sender: Sender, message: Order) -> None:
+        if self.formed:
+            self.server.on_order(sender.name, message)
+        else:
+            self._follow().on_order(sender.name, message)
+            self._join_if_admitted()
+
+    def _on_beat(self, sender: Sender, message: Beat) -> None:
+        if self.formed:
+            self.server.on_beat(sender.name, message)
+        else:
+            self._follow().on_beat(sender.name, message)
+            self._join_if_admitted()
+
+    def _on_open(self, sender: Sender, message: Open) -> None:
+        if self.formed or self.server.promised == message.epoch:
+            if self.identity.domain == NO_DOMAIN:
+                self._offered_domain = sender.domain
+            self.server.on_open(sender.name, message)
+
+    def _on_repair_ask(self, sender: Sender, message: RepairAsk) -> None:
+        self.server.on_repair_ask(sender.name, message)
+
+    def _on_repair(self, sender: Sender, message: Repair) -> None:
+        if self.office is not None:
+            self.office.recovery.on_repair(sender.name, message)
+        if self.formed or self.server.builder is not None:
+            self.server.on_repair(sender.name, message)
+        elif self.receiver is not None:
+            self.receiver.on_repair(sender.name, message)
+            self._join_if_admitted()
+
+    # For several.
 
     def on_goodbye(self, sender: str, incarnation: int) -> None:
         """A node stops on purpose."""
         if sender == self.election.leader and self.election.state is State.LEADER_KNOWN:
             self.election.lose_leader()
-        if self.office is not None:
-            self.office.on_goodbye(sender, incarnation)
+        if self.roster is not None:
+            self.roster.on_goodbye(sender, incarnation)
 
     def on_port_refused(self, node: str) -> None:
         """Nothing listens at the node's address."""
         self.election.on_port_refused(node)
-        if self.office is not None:
-            self.office.on_port_refused(node)
+        if self.roster is not None:
+            self.roster.on_port_refused(node)
+
+    @property
+    def roster(self) -> Roster | None:
+        """The list of nodes is ours to care for while we are name server."""
+        return self.office.roster if self.office is not None else None
 
     def on_new_incarnation(self, name: str) -> None:
         """The node was restarted: what its predecessor held or promised it has to say anew."""
         if self.office is not None:
             self.office.forget(name)
-        elif self.election.candidacy is not None and self.election.candidacy.recovery is not None:
-            self.election.candidacy.recovery.forget(name)
+        elif self.election.claim is not None:
+            self.election.claim.forget(name)
 
     # --- Blank voters ---
 
@@ -302,6 +384,24 @@ class Voter:
         self.turn.mark("blank-voter-admitted")
         self._offered_domain = self.directory.domain
         self.server.take_over(receiver.log, receiver.epoch, receiver.leader, receiver.delivered)
+
+    # --- Words for people ---
+
+    def trouble(self, away: list[str]) -> str:
+        """Why there is no name server; ``away`` are the voters that were not heard lately."""
+        voters, majority = self.parameters.all_voters, self.parameters.majority
+        here = [name for name in voters if name not in away and name != self.turn.node]
+        if not self.formed:
+            if any(self._has_log.get(name) for name in here):
+                return "this voter has lost its state and waits to be let in again by a name server elected without it"
+            return f"not formed yet: waits for {', '.join(away)}" if away else "not formed yet"
+        if len(voters) - len(away) < majority:
+            witness = ", or a witness" if len(voters) == 2 else ""
+            return f"suspended: no majority of voters; needs {' or '.join(away)}{witness}"
+        blank = [name for name in here if self._has_log.get(name) is False]
+        if len(voters) - len(away) - len(blank) < majority:
+            return f"suspended: {', '.join(blank)} lost the state; needs one of the lost disks, or {' or '.join(away)}"
+        return "no name server yet"
 
     # --- Time ---
 

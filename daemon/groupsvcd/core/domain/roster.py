@@ -1,0 +1,165 @@
+"""Who is in: the name server lets nodes in and declares them down and gone.
+
+It compares what it sees with what the directory says and orders the difference (``NodeUp``, ``NodeDown``, ``NodeGone``,
+``VoterReplaced``). Nothing is remembered from one comparison to the next that a successor could not find out:
+
+- *down*: the node has not answered for lease + margin, or said goodbye, or its port refuses here and elsewhere;
+- *gone*: lease + margin have passed since this incarnation last answered, so that it knows by its own clock;
+- a voter's new state directory is admitted once every incarnation of the old one is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..parameters import Parameters
+from ..peer_messages import Register, Suspect, Unwelcome
+from ..turn import Turn
+from .commands import AnyCommand, NodeDown, NodeGone, NodeId, NodeUp, VoterReplaced
+from .nodes import UP, Node
+from .roll_call import RollCall
+from .suspicions import Suspicions
+
+if TYPE_CHECKING:
+    from .directory import Directory
+
+
+class Roster:
+    """The name server's care for the list of nodes, in one term of office."""
+
+    def __init__(
+        self, turn: Turn, directory: Directory, roll: RollCall, parameters: Parameters, epoch: int,
+        order: Callable[[AnyCommand], None],
+    ) -> None:  # fmt: skip
+        self.turn = turn
+        self.directory = directory
+        self.roll = roll
+        self.epoch = epoch
+        self.order = order
+        self._parameters = parameters
+        self._suspicions = Suspicions(parameters.timers.leader_silent)
+        self._goodbyes: set[NodeId] = set()
+        self._reached: dict[str, str] = {}
+        for node in directory.nodes.all():
+            if node.status == UP:
+                self.reach(node.name, node.address)
+
+    def reach(self, name: str, address: str) -> None:
+        """Have a connection to this node, so that it can be answered."""
+        if self._reached.get(name) != address:
+            self._reached[name] = address
+            self.turn.connect(name, address)
+
+    # --- Letting in ---
+
+    def on_register(self, sender: str, incarnation: int, register: Register) -> None:
+        """A node wants to be in the list with this incarnation."""
+        self.reach(sender, register.address)
+        node = self.directory.nodes.get(sender)
+        refusal = self._refusal(sender, incarnation, node, register)
+        if refusal is not None:
+            self.turn.send(sender, refusal)
+            self.turn.journal("unwelcome", epoch=self.epoch, name=sender, reason=refusal.reason)
+        elif node is None or incarnation > node.incarnation:
+            self.let_in(sender, incarnation, register)
+
+    def _refusal(self, sender: str, incarnation: int, node: Node | None, register: Register) -> Unwelcome | None:
+        found = difference(self.turn.node, self._parameters.essentials(), sender, register.essentials)
+        if found is not None:
+            return found
+        if self.directory.is_retired(register.state_id):
+            reason = f"the state directory of {sender} was replaced by another one; start it with an empty one"
+            return Unwelcome(reason, "state_directory", self.directory.voters.get(sender, ""), register.state_id)
+        if node is not None and incarnation < node.incarnation:
+            reason = f"incarnation {incarnation} of {sender} is older than {node.incarnation}, which is {node.status}"
+            return Unwelcome(reason, "incarnation", str(node.incarnation), str(incarnation))
+        return None
+
+    def let_in(self, name: str, incarnation: int, register: Register) -> None:
+        """Order that this incarnation is up, unless the directory would refuse that."""
+        voter = name in self._parameters.all_voters
+        command = NodeUp(
+            name, incarnation, register.state_id, register.address, voter, register.pinned, register.priority
+        )
+        problem = self.directory.nodes.problem_with(command)
+        if problem:
+            self.turn.send(name, Unwelcome(problem))
+        else:
+            self.order(command)
+
+    # --- Signs of death and life ---
+
+    def on_port_refused(self, node: str) -> None:
+        """Nothing listens at the node's address: one of two reasons to declare it down early."""
+        known = self.directory.nodes.get(node)
+        if known is not None:
+            self._suspicions.refused_here((node, known.incarnation), self.turn.now)
+            self.watch()
+
+    def on_suspect(self, sender: str, suspect: Suspect) -> None:
+        """Another node finds that nothing listens there."""
+        node = self.directory.nodes.get(suspect.node)
+        if node is not None and node.incarnation == suspect.incarnation and sender != suspect.node:
+            self._suspicions.refused_at((suspect.node, suspect.incarnation), sender, self.turn.now)
+            self.watch()
+
+    def on_goodbye(self, sender: str, incarnation: int) -> None:
+        """The node's incarnation will never act again."""
+        if self.directory.nodes.get(sender) is not None:
+            self._goodbyes.add((sender, incarnation))
+            self.watch()
+
+    def on_sign_of_life(self, node_id: NodeId) -> None:
+        """The node answered a call."""
+        self._suspicions.clear(node_id)
+
+    # --- Declaring down and gone ---
+
+    def watch(self) -> None:
+        """Order the difference between what is and what the directory says."""
+        nodes = self.directory.nodes.all()
+        others = [node for node in nodes if node.name != self.turn.node and node.status == UP]
+        names = [node.name for node in others]
+        for node in others:
+            self._watch_up(node, names)
+        for name, incarnation in self.directory.nodes.not_gone():
+            if self._is_over((name, incarnation)):
+                self.order(NodeGone(name, incarnation))
+        for node in others:
+            self._watch_disk(node)
+
+    def _is_over(self, node_id: NodeId) -> bool:
+        """Whether this incarnation certainly holds no lease any more."""
+        return node_id in self._goodbyes or self.roll.overdue(node_id, self.turn.now)
+
+    def _watch_up(self, node: Node, others_up: list[str]) -> None:
+        node_id = (node.name, node.incarnation)
+        if self._is_over(node_id):
+            self.order(NodeDown(node.name, node.incarnation, False))
+        elif self._suspicions.confirmed(node_id, others_up, self.turn.now):
+            self.turn.mark("down-early")
+            self.order(NodeDown(node.name, node.incarnation, True))
+
+    def _watch_disk(self, node: Node) -> None:
+        """Admit a voter's new state directory once the old one can act no more."""
+        known = self.directory.voters.get(node.name)
+        if known is None or known == node.state_id or self.directory.is_retired(node.state_id):
+            return
+        if all(state_id != known for _, state_id in node.former):
+            self.order(VoterReplaced(node.name, node.state_id))
+
+    def forget(self, node_id: NodeId) -> None:
+        """This incarnation is gone; nobody will ask about it again."""
+        self.roll.dismiss(node_id)
+        self._suspicions.clear(node_id)
+        self._goodbyes.discard(node_id)
+
+
+def difference(here: str, ours: dict[str, str], there: str, theirs: dict[str, str]) -> Unwelcome | None:
+    """The first essential parameter that differs between two nodes, or None (MSG-13)."""
+    for key in sorted(ours | theirs):
+        mine, other = ours.get(key, "not set"), theirs.get(key, "not set")
+        if mine != other:
+            return Unwelcome(f"parameter {key} is {other} on {there} and {mine} on {here}", key, mine, other)
+    return None

@@ -1,0 +1,61 @@
+"""The simplest state machine a stream can drive: a list of what was delivered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from groupsvcd.core.effects import Effect
+from groupsvcd.core.records import Record
+from groupsvcd.core.stream.entries import encode_entry
+from groupsvcd.core.turn import Turn
+
+
+def entry(text: str) -> bytes:
+    """An entry of the leader's own with this body."""
+    return encode_entry("", 0, 0, text.encode())
+
+
+def entries(texts: str) -> tuple[bytes, ...]:
+    """One entry per letter."""
+    return tuple(entry(letter) for letter in texts)
+
+
+def state_after(log: Sequence[bytes]) -> bytes:
+    """The checkpoint of a ``ListHost`` that has delivered all of this."""
+    return json.dumps([text.hex() for text in log]).encode()
+
+
+class ListHost:
+    """Delivers into a list; its checkpoint is the list."""
+
+    def __init__(self) -> None:
+        self.delivered: list[bytes] = []
+
+    def deliver(self, seq: int, entry: bytes) -> None:
+        """The next entry; none is skipped and none comes twice."""
+        assert seq == len(self.delivered) + 1, (seq, len(self.delivered))
+        self.delivered.append(entry)
+
+    def restore(self, seq: int, state: bytes) -> None:
+        """Become what the checkpoint says."""
+        self.delivered = [bytes.fromhex(text) for text in json.loads(state)]
+        assert seq == len(self.delivered)
+
+    def snapshot(self) -> bytes:
+        """All of it."""
+        return state_after(self.delivered)
+
+    def holders(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """No disks."""
+        return ("", ())
+
+    def switching(self, epoch: int) -> tuple[Record, ...]:
+        """Nothing besides."""
+        return ()
+
+
+def drain(turn: Turn) -> list[Effect]:
+    """The effects so far."""
+    effects, turn.effects = turn.effects, []
+    return effects

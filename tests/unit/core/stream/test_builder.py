@@ -1,0 +1,74 @@
+"""A new log is built beside the old one from one source, and is there only when it is complete."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groupsvcd.core.parameters import Timers
+from groupsvcd.core.peer_messages import Repair, RepairAsk
+from groupsvcd.core.stream.builder import Builder
+
+TIMERS = Timers()
+LOG = tuple(f"entry {seq}".encode() for seq in range(1, 21))
+
+
+def _repair(first: int, upto: int, accepted: int = 7) -> Repair:
+    return Repair(0, accepted, upto, first, LOG[first - 1 : upto])
+
+
+@given(keep=st.integers(0, 20), pieces=st.lists(st.tuples(st.integers(1, 20), st.integers(0, 20)), max_size=30))
+def test_whatever_pieces_come_the_new_log_is_that_of_the_source(keep: int, pieces: list[tuple[int, int]]) -> None:
+    """Own entries up to ``keep``, then the source's: overlapping, doubled and too early pieces change nothing."""
+    builder = Builder(0, "B", 7, keep, 20, TIMERS)
+    for first, count in pieces:
+        builder.take("B", _repair(first, min(20, first + count)))
+        assert LOG[keep : builder.reached] == tuple(builder.entries)
+    while builder.missing:
+        ask = builder.next_ask(builder.ask_at + TIMERS.repeat_max)
+        assert ask is not None
+        assert builder.take("B", _repair(ask.first, min(ask.upto, ask.first + 3)))
+    assert LOG[keep:] == tuple(builder.entries)
+    assert (20, math.inf) == (builder.reached, builder.ask_at)
+
+
+def test_only_the_source_and_only_its_chosen_log_count() -> None:
+    """C's log, or B's log of another epoch, may have other entries under the same numbers."""
+    builder = Builder(0, "B", 7, 0, 20, TIMERS)
+    assert not builder.take("C", _repair(1, 5))
+    assert not builder.take("B", _repair(1, 5, accepted=8))
+    assert builder.take("B", _repair(1, 5))
+    assert not builder.take("B", _repair(1, 5))
+
+
+def test_nothing_is_asked_for_when_nothing_is_missing() -> None:
+    """Our own log is the best one."""
+    builder = Builder(0, "A", 7, 20, 20, TIMERS)
+    assert not builder.missing
+    assert builder.next_ask(100.0) is None
+
+
+def test_a_lost_answer_is_asked_for_again_ever_more_slowly() -> None:
+    """And at once when one arrived and more is missing."""
+    builder = Builder(0, "B", 7, 4, 20, TIMERS)
+    assert RepairAsk(0, 5, 20) == builder.next_ask(1.0)
+    assert builder.next_ask(1.0) is None
+    first = builder.ask_at - 1.0
+    builder.next_ask(builder.ask_at)
+    builder.next_ask(builder.ask_at)
+    assert TIMERS.repeat_first == first
+    builder.take("B", _repair(5, 9))
+    assert RepairAsk(0, 10, 20) == builder.next_ask(1.0)
+
+
+def test_a_checkpoint_replaces_what_the_source_keeps_no_longer() -> None:
+    """In blocks; the entries after it come with the last block."""
+    builder = Builder(0, "B", 7, 2, 20, TIMERS)
+    state = b"state after twelve"
+    assert builder.take("B", Repair(0, 7, 20, 13, (), 12, 0, len(state), state[:10]))
+    assert RepairAsk(0, 3, 20, 12, 10) == builder.next_ask(1.0)
+    assert builder.take("B", Repair(0, 7, 20, 13, LOG[12:], 12, 10, len(state), state[10:]))
+    assert (12, state, LOG[12:]) == (builder.checkpoint_seq, builder.checkpoint, tuple(builder.entries))
+    assert not builder.missing
