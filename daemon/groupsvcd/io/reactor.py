@@ -33,6 +33,7 @@ from groupsvc.wire.kinds import FrameKind
 from ..core import effects as fx
 from ..core.events import ClientFrame, ClientGone, Event, PeerFrame, PeerRefused, Persisted, Tick
 from ..core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, AnyPeerMessage, Goodbye
+from ..observe import notable
 from . import clocks
 from .clients import Clients
 from .complaints import Complaints
@@ -315,6 +316,7 @@ class Reactor:
             self._peers.connect(effect.node, effect.address)
 
     def _journal_event(self, effect: fx.Journal) -> None:
+        notable.tell(effect)
         if self._events is not None:
             self._events.write(effect, self._engine.incarnation)
 

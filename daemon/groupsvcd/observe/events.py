@@ -102,6 +102,7 @@ class EventWriter:
             seq=effect.seq,
             origin=effect.origin,
             n=effect.n,
+            crc=effect.crc,
             args=effect.args,
         )
         self._lines.append(to_line(event))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,10 +57,13 @@ def test_a_lost_answer_is_asked_for_again_ever_more_slowly() -> None:
     builder = Builder(0, "B", 7, 4, 20, TIMERS)
     assert RepairAsk(0, 5, 20) == builder.next_ask(1.0)
     assert builder.next_ask(1.0) is None
-    first = builder.ask_at - 1.0
-    builder.next_ask(builder.ask_at)
-    builder.next_ask(builder.ask_at)
-    assert TIMERS.repeat_first == first
+    times = [1.0, builder.ask_at]
+    for _ in range(6):
+        builder.next_ask(builder.ask_at)
+        times.append(builder.ask_at)
+    waits = [later - earlier for earlier, later in pairwise(times)]
+    assert pytest.approx(TIMERS.repeat_first) == waits[0]
+    assert pytest.approx(TIMERS.repeat_max) == max(waits) == waits[-1]
     builder.take("B", _repair(5, 9))
     assert RepairAsk(0, 10, 20) == builder.next_ask(1.0)
 

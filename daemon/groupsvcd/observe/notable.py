@@ -1,0 +1,44 @@
+"""Which events an operator wants to read in the log, and in which words.
+
+The event journal has everything, for programs; the log has what a person would want to be told: who leads, who came
+and went, and what is wrong.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from ..core.effects import Journal
+
+log = logging.getLogger(__name__)
+
+Words = Callable[[Journal], str]
+
+_OFFICE = {
+    "won": "elected name server in epoch {epoch}, now completing the directory",
+    "open": "name server in epoch {epoch}",
+    "left": "no longer name server (epoch {epoch}): {reason}",
+}
+
+NOTABLE: dict[str, tuple[int, Words]] = {
+    "office": (logging.INFO, lambda e: _OFFICE[e.args["phase"]].format(epoch=e.epoch, reason=e.args.get("reason", ""))),
+    "leader_known": (logging.INFO, lambda e: f"{e.args['leader']} is name server in epoch {e.epoch}"),
+    "leader_lost": (logging.WARNING, lambda e: f"the name server {e.args['leader']} is silent or gone"),
+    "node_up": (logging.INFO, lambda e: f"{e.args['name']} is up, incarnation {e.args['inc']}"),
+    "node_down": (logging.WARNING, lambda e: f"{e.args['name']} is down, incarnation {e.args['inc']}"),
+    "node_gone": (logging.INFO, lambda e: f"{e.args['name']} is gone, incarnation {e.args['inc']}"),
+    "isolated": (logging.WARNING, lambda e: "suspended: this node has no lease any more"),
+    "rejoined": (logging.INFO, lambda e: "in the domain, with a lease"),
+    "down_learned": (logging.WARNING, lambda e: "the others declared this node down; going on as a new incarnation"),
+    "unwelcome": (logging.WARNING, lambda e: f"{e.args['name']} may not join: {e.args['reason']}"),
+    "trouble": (logging.WARNING, lambda e: str(e.args["text"])),
+}
+"""Journal op → (log level, the sentence)."""
+
+
+def tell(effect: Journal) -> None:
+    """Log the event if it is one for people."""
+    found = NOTABLE.get(effect.op)
+    if found is not None and log.isEnabledFor(found[0]):
+        log.log(found[0], "%s", found[1](effect))

@@ -1,0 +1,49 @@
+"""The log tells people what matters, in words."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+import groupsvcd.core
+from groupsvcd.core.effects import Journal
+from groupsvcd.observe import notable
+
+EVENTS = [
+    (Journal("office", epoch=3, args={"phase": "won"}), "elected name server in epoch 3, now completing the directory"),
+    (Journal("office", epoch=3, args={"phase": "open"}), "name server in epoch 3"),
+    (Journal("office", epoch=3, args={"phase": "left", "reason": "yields to b"}),
+     "no longer name server (epoch 3): yields to b"),
+    (Journal("leader_known", epoch=3, args={"leader": "b"}), "b is name server in epoch 3"),
+    (Journal("leader_lost", epoch=3, args={"leader": "b"}), "the name server b is silent or gone"),
+    (Journal("node_up", args={"name": "b", "inc": 7}), "b is up, incarnation 7"),
+    (Journal("node_down", args={"name": "b", "inc": 7}), "b is down, incarnation 7"),
+    (Journal("node_gone", args={"name": "b", "inc": 7}), "b is gone, incarnation 7"),
+    (Journal("isolated"), "suspended: this node has no lease any more"),
+    (Journal("rejoined"), "in the domain, with a lease"),
+    (Journal("down_learned"), "the others declared this node down; going on as a new incarnation"),
+    (Journal("unwelcome", args={"name": "b", "reason": "because"}), "b may not join: because"),
+    (Journal("trouble", args={"text": "50 % of 100 %s"}), "50 % of 100 %s"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("event, words", EVENTS)
+def test_what_matters_is_said(event: Journal, words: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        notable.tell(event)
+    assert [words] == [record.getMessage() for record in caplog.records]
+
+
+def test_everything_else_is_left_to_the_event_journal(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        notable.tell(Journal("delivered", seq=4))
+    assert [] == caplog.records
+
+
+def test_every_notable_event_exists_and_is_tried_here() -> None:
+    core = "".join(path.read_text() for path in Path(groupsvcd.core.__path__[0]).rglob("*.py"))
+    assert set(notable.NOTABLE) == {event.op for event, _ in EVENTS}
+    for op in notable.NOTABLE:
+        assert f'journal("{op}"' in core or f'journal(\n            "{op}"' in core, op
