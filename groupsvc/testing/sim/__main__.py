@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from . import ledger
 from .plan import draw
 from .runner import Order, check_determinism, run
 from .transcript import Play
@@ -45,7 +46,7 @@ def _obey(options: argparse.Namespace) -> int:
         return 0
     order = Order(
         seeds=options.seeds,
-        first=options.first,
+        first=_first(options),
         jobs=options.jobs,
         minutes=options.minutes,
         ledger=options.ledger,
@@ -56,6 +57,12 @@ def _obey(options: argparse.Namespace) -> int:
     if options.check_determinism:
         return check_determinism(order)
     return run(order)
+
+
+def _first(options: argparse.Namespace) -> int:
+    if options.first is not None:
+        return int(options.first)
+    return ledger.next_seed(options.ledger, ledger.protocol_version()) if options.ledger is not None else 0
 
 
 def _replay(options: argparse.Namespace) -> int:
@@ -88,7 +95,7 @@ def _parser() -> argparse.ArgumentParser:
 
     many = commands.add_parser("run", parents=[common], help="run a range of seeds")
     many.add_argument("--seeds", type=int, default=200)
-    many.add_argument("--first", type=int, default=0)
+    many.add_argument("--first", type=int, help="the first seed (default: the next one by the ledger, else 0)")
     many.add_argument("--jobs", type=int, default=2)
     many.add_argument("--minutes", type=float, help="begin no new seed after so many minutes")
     many.add_argument("--ledger", type=Path, help="append the result to this file")

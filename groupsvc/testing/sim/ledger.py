@@ -50,6 +50,12 @@ def append(file: Path, **entry: Any) -> None:
         ledger.write(line + b"\n")
 
 
+def next_seed(file: Path, protocol: str) -> int:
+    """The first seed that no sample of this protocol has run."""
+    entries = [msgspec.json.decode(line) for line in file.read_bytes().splitlines()] if file.exists() else []
+    return max((entry["first"] + entry["seeds"] for entry in entries if entry["protocol"] == protocol), default=0)
+
+
 def seeds_so_far(file: Path, protocol: str) -> tuple[int, int]:
     """How many seeds of this protocol were run, and how many of them failed."""
     run = failed = 0

@@ -18,7 +18,8 @@ ENGINE_MARKS: tuple[str, ...] = (
     "domain-formed", "down-early", "down_learned", "foreign-domain", "gap-repaired", "isolated",
     "leader-falls-silent", "leader-fetches-log", "leader-port-refused", "leader-silent", "leader-unanswered",
     "list_installed", "node_down", "node_gone", "node_up", "office", "old-incarnation", "ordered", "promise",
-    "receiver-new-epoch", "receiver-repaired", "recovered", "rejoined", "repair-answered", "restored", "stable",
+    "receiver-new-epoch", "receiver-repaired", "recovered", "recovery-stuck",
+    "rejoined", "repair-answered", "restored", "stable",
     "view_installed", "yielded", "yields-to-pinned",
 )  # fmt: skip
 """What the engines must have done at least once; grows with the protocol."""
