@@ -30,3 +30,28 @@ def test_a_voter_that_dies_with_its_writes_under_way_leaves_one_domain_behind(ki
     converge(world)
     assert [] == world.failures
     assert 1 == len({node.engine.domain for node in world.nodes.values() if node.engine is not None})
+
+
+def test_a_domain_is_formed_without_a_voter_whom_the_operator_excuses_and_who_comes_later() -> None:
+    """GS-01: formation needs all voters, or a word of the operator; the late one is let in like a replaced disk."""
+    world = World(1, 3, voters=3, parameters={"form_without": ("n3",)}, start_within_s=None)
+    for name in ("n1", "n2"):
+        world.nodes[name].start()
+    assert world.run_until(lambda: world.name_server() is not None, within=5.0)
+    world.nodes["n3"].start()
+    assert converge(world), world.failures
+    assert 1 == world.marks["blank-voter-admitted"]
+    assert 1 == world.marks["domain-formed"]
+
+
+def test_without_such_a_word_two_of_three_form_nothing() -> None:
+    """GS-01: two voters that never heard of the third cannot know that it is not part of a domain already."""
+    world = World(1, 3, voters=3, start_within_s=None)
+    for name in ("n1", "n2"):
+        world.nodes[name].start()
+    world.run(until=20.0)
+    assert world.name_server() is None
+    assert 0 == world.marks.get("domain-formed", 0)
+    status = world.nodes["n1"].status()
+    assert status is not None
+    assert "not formed yet: waits for n3" == status.trouble

@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from groupsvc.testing.sim import NEMESES, Habits, World, converge
+from groupsvc.testing.sim import NEMESES, Habits, Plan, World, converge, run_plan
 from groupsvc.testing.sim.cuts import Bridge, Halves, MajoritiesRing
-from groupsvc.testing.sim.nemeses import LoseDisk
+from groupsvc.testing.sim.nemeses import LoseDisk, OldDiskReturns, QuestionStorm
 
 TOY = "tests.sim.toy_engine:ToyEngine"
-NEEDS_MORE_THAN_A_TOY = {"lose-disk", "replace-voter"}
+NEEDS_MORE_THAN_A_TOY = {"lose-disk", "replace-voter", "old-disk-returns"}
 
 
 @pytest.mark.parametrize("name", sorted(set(NEMESES) - NEEDS_MORE_THAN_A_TOY))
@@ -71,3 +71,73 @@ def test_healing_leaves_no_trace_of_any_fault() -> None:
         assert not node.paused
         assert (0, False, 1.0) == (node.disk.stuck, node.disk.error, node.disk.slowness)
         assert all(world.network.works_both_ways(name, other) for other in world.names if other != name)
+
+
+def _replaced(voters: int = 3) -> World:
+    """A domain of the real engine in which one voter's disk was lost and its replacement admitted."""
+    world = World(5, voters, voters=voters)
+    world.run(until=5.0)
+    loss = LoseDisk(world, random.Random(1))
+    assert loss.begin() is not None
+    loss.end()
+    world.run(until=12.0)
+    return world
+
+
+def test_an_old_disk_returns_and_goes_again() -> None:
+    """The voter runs on what it had before the loss, counts as lost meanwhile, and is whole again afterwards."""
+    world = _replaced()
+    nemesis = OldDiskReturns(world, random.Random(1))
+    name = nemesis.begin()
+    assert name is not None
+    node = world.nodes[name]
+    disk = node.disk
+    assert (True, True) == (disk.outdated, disk.lost)
+    old, accepted = disk.state_id, disk.logs[0].accepted
+    assert LoseDisk(world, random.Random(2)).begin() is None
+    world.run(until=16.0)
+    assert not node.running, "the name server refuses it, and it stops"
+    nemesis.end()
+    assert (False, False) == (disk.outdated, disk.lost)
+    assert old != disk.state_id
+    assert accepted <= disk.logs[0].accepted
+    converge(world)
+    assert [] == world.failures
+
+
+def test_no_old_disk_returns_where_none_was_replaced() -> None:
+    world = World(5, 3)
+    world.run(until=5.0)
+    assert OldDiskReturns(world, random.Random(1)).begin() is None
+
+
+def test_no_old_disk_returns_while_another_disk_is_lost() -> None:
+    """Two of three would be a majority."""
+    world = _replaced()
+    assert LoseDisk(world, random.Random(3)).begin() is not None
+    assert OldDiskReturns(world, random.Random(1)).begin() is None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_old_disks_that_return_break_no_promise(seed: int) -> None:
+    """S1, whoever leads and whatever else happens to be wrong."""
+    faults = ("lose-disk", "old-disk-returns", "old-disk-returns", "kill", "isolate-leader")
+    plan = Plan(seed=seed, seconds=40.0, faults=faults, fault_gap_s=1.0, habits=Habits(count=3))
+    _, trial = run_plan(plan)
+    assert () == trial.failures
+
+
+def test_a_storm_of_questions_deposes_nobody_and_all_are_answered() -> None:
+    """Hundreds within a second."""
+    world = World(5, 3, habits=Habits(count=1))
+    world.run(until=5.0)
+    leader = world.name_server()
+    offices = world.marks["office"]
+    storm = QuestionStorm(world, random.Random(1))
+    assert storm.begin() is not None
+    world.run(until=10.0)
+    answers = [line for line in world.history.events() if line.who.startswith("storm-") and line.type != "invoke"]
+    assert len(answers) >= storm.questions[0]
+    assert {"ok"} == {line.type for line in answers}
+    assert (leader, offices) == (world.name_server(), world.marks["office"])
+    assert [] == world.failures

@@ -48,6 +48,9 @@ from .peer_messages import (
 from .records import NO_DOMAIN, NodeRecord, Stored
 from .turn import Turn
 
+TROUBLES_MAX = 100
+"""Complaints of or about other nodes that are kept for the status; one per node, so there is one each for most."""
+
 
 class Engine:
     """The whole protocol of one node."""
@@ -157,18 +160,22 @@ class Engine:
         if NO_DOMAIN != frame.domain != self.domain != NO_DOMAIN:
             self.turn.mark("foreign-domain")
             return
-        newest = self._newest.get(sender, 0)
-        if frame.incarnation < newest:
+        if frame.incarnation < self._newest.get(sender, 0):
             self.turn.mark("old-incarnation")
             return
-        if frame.incarnation > newest:
-            self._newest[sender] = frame.incarnation
-            if newest and self.voter is not None:
-                self.voter.on_new_incarnation(sender)
-        self._heard_at[sender] = self.turn.now
+        if sender in self.parameters.all_voters or sender in self.member.nodes:  # of strangers nothing is kept
+            self._note_sender(sender, frame.incarnation)
         source = Sender(sender, frame.incarnation, frame.domain)
         for message in frame.messages:
             self._on_message(source, message)
+
+    def _note_sender(self, name: str, incarnation: int) -> None:
+        self._heard_at[name] = self.turn.now
+        newest = self._newest.get(name, 0)
+        if incarnation > newest:
+            self._newest[name] = incarnation
+            if newest and self.voter is not None:
+                self.voter.on_new_incarnation(name)
 
     def _on_message(self, sender: Sender, message: PeerMessage) -> None:
         handler = self._handlers.get(type(message))
@@ -221,6 +228,8 @@ class Engine:
         if self._trouble.get(sender) != text:
             self._trouble[sender] = text
             self.turn.journal("trouble", text=text, sender=sender)
+            if len(self._trouble) > TROUBLES_MAX:
+                del self._trouble[next(iter(self._trouble))]
 
     def _on_refused(self, node: str) -> None:
         self.member.lose_leader(node)
@@ -293,6 +302,8 @@ class Engine:
         )
 
     def _trouble_in_words(self, leader: str) -> str:
+        if self.turn.oldest_write_age > self.parameters.timers.leader_silent:
+            return f"a write has been under way for {self.turn.oldest_write_age:.1f} s: is the disk full or hung?"
         if not leader and self.voter is not None:
             if text := "; ".join(text for _, text in sorted(self._trouble.items())):
                 return text

@@ -1,1 +1,1 @@
-"""What can be seen of a daemon from outside: its journal of events, its numbers, its status."""
+"""What can be seen of a daemon from outside: the event journal for programs, the log for people."""

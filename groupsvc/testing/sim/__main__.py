@@ -31,7 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"no bug {options.plant!r} to plant; there are: {', '.join(sorted(BY_NAME))}", file=sys.stderr)
             return 2
         with BY_NAME[options.plant].planted():
-            options.plant = None
             return _obey(options)
     return _obey(options)
 
@@ -52,6 +51,7 @@ def _obey(options: argparse.Namespace) -> int:
         ledger=options.ledger,
         engine=options.engine,
         checked=not options.unchecked,
+        plant=options.plant,
         marks_required=options.require_marks,
     )
     if options.check_determinism:

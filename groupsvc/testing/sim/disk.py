@@ -6,7 +6,8 @@ knows whether the transaction made it: a coin decides, all of it or nothing. Wha
 same holds for a power loss, because nothing was acknowledged that was not synced.
 
 A disk can be slow, hang, be full (writes wait until space returns) or answer EIO, after which the process must
-stop: a second fsync would succeed while the data is gone. A lost disk comes back blank under a new state id.
+stop: a second fsync would succeed while the data is gone. A lost disk comes back blank under a new state id; the
+old one may lie in a drawer and be put back by mistake much later.
 """
 
 from __future__ import annotations
@@ -111,8 +112,8 @@ class Disk:
     """The state directory of one node and the device it is on."""
 
     __slots__ = (
-        "batch", "domain", "error", "incarnation", "logs", "lost", "node", "rng", "slowness", "state_id",
-        "stuck", "syncing", "ticket", "waiting",
+        "batch", "domain", "drawer", "error", "incarnation", "logs", "lost", "node", "outdated", "rng", "slowness",
+        "state_id", "stuck", "syncing", "ticket", "waiting",
     )  # fmt: skip
 
     def __init__(self, node: Node, rng: random.Random) -> None:
@@ -123,6 +124,8 @@ class Disk:
         self.stuck = 0  # hung or full, counted: two faults may overlap
         self.error = False
         self.lost = False  # blank since a loss and not yet made whole by the domain
+        self.drawer: tuple[str, int, bytes, dict[int, Log]] | None = None  # the state directory that is not in use
+        self.outdated = False  # the one in use was replaced, and the newer one lies in the drawer
         self.waiting: list[Persist] = []
         self.batch: list[Persist] = []
         self.syncing = False
@@ -134,6 +137,24 @@ class Disk:
         self.incarnation = 0
         self.domain = NO_DOMAIN
         self.logs: dict[int, Log] = {}
+
+    def replace_by_blank(self) -> None:
+        """A new, empty state directory; the present one goes into the drawer."""
+        self.drawer = (self.state_id, self.incarnation, self.domain, self.logs)
+        self.make_blank()
+        self.lost = True
+
+    def swap(self) -> None:
+        """Use the state directory in the drawer and put the present one there, or back again.
+
+        Incarnations come from the clock; whoever handles disks sees to it that it is not behind.
+        """
+        assert self.drawer is not None
+        drawer = self.drawer
+        self.drawer = (self.state_id, self.incarnation, self.domain, self.logs)
+        self.state_id, self.incarnation, self.domain, self.logs = drawer
+        self.incarnation = max(self.incarnation, self.node.highest_incarnation)
+        self.outdated = self.lost = not self.outdated
 
     def stored(self) -> Stored:
         """What a starting daemon reads."""

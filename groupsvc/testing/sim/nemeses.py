@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from .clients import Client
 from .cuts import (
     BadWeather,
     Bridge,
@@ -308,15 +309,7 @@ class LoseDisk(Nemesis):
 
     def begin(self) -> str | None:
         world = self.world
-        still_blank = 0
-        for name in world.voters:
-            node = world.nodes[name]
-            if node.disk.lost:
-                status = node.status()
-                if status is not None and status.role in ("voter", "name server"):
-                    node.disk.lost = False
-            still_blank += node.disk.lost
-        if still_blank >= (len(world.voters) - 1) // 2:
+        if not _may_lose_a_disk(world):
             return None
         # Only what belongs to a formed domain can be replaced in it.
         whole = [name for name in world.voters if not world.nodes[name].disk.lost]
@@ -324,8 +317,7 @@ class LoseDisk(Nemesis):
             return None
         self.node = world.nodes[self.rng.choice(whole)]
         self.node.crash("lost its disk", power=self.rng.random() < 0.5)
-        self.node.disk.make_blank()
-        self.node.disk.lost = True
+        self.node.disk.replace_by_blank()
         return self.node.name
 
     def end(self) -> None:
@@ -341,17 +333,87 @@ class ReplaceVoter(LoseDisk):
     lasts_s = (4.0, 12.0)
 
 
+class OldDiskReturns(Nemesis):
+    """A voter is started, by mistake, with the state directory that was replaced; later with the right one again.
+
+    While it runs it has forgotten what its successor promised and held, so it is one more lost disk.
+    """
+
+    name = "old-disk-returns"
+    lasts_s = (0.5, 8.0)
+    node: Node | None = None
+
+    def begin(self) -> str | None:
+        world = self.world
+        if not _may_lose_a_disk(world):
+            return None
+        disks = [world.nodes[name].disk for name in world.voters]
+        replaced = [disk.node for disk in disks if disk.drawer is not None and not disk.lost]
+        if not replaced:
+            return None
+        self.node = self.rng.choice(replaced)
+        self._restart_on_the_other_disk()
+        return self.node.name
+
+    def end(self) -> None:
+        self._restart_on_the_other_disk()
+
+    def _restart_on_the_other_disk(self) -> None:
+        assert self.node is not None
+        self.node.crash("its disk is exchanged")
+        self.node.disk.swap()
+        self.node.start()
+
+
+def _may_lose_a_disk(world: World) -> bool:
+    """Whether one more disk lost is still a minority; first sees which of the lost ones were made whole."""
+    lost = 0
+    for name in world.voters:
+        node = world.nodes[name]
+        if node.disk.lost and not node.disk.outdated:
+            status = node.status()
+            if status is not None and status.role in ("voter", "name server"):
+                node.disk.lost = False
+        lost += node.disk.lost
+    return lost < (len(world.voters) - 1) // 2
+
+
+class QuestionStorm(Nemesis):
+    """An application in a loop: hundreds of questions at one node within a second."""
+
+    name = "question-storm"
+    lasts_s = (1.0, 2.0)
+    questions = (100, 400)
+    timeout_s = 3.0
+
+    def begin(self) -> str | None:
+        node = self.name_server_or_any()
+        if node is None:
+            return None
+        world, keys = self.world, self.world.clients.habits.keys
+        count = self.rng.randint(*self.questions)
+        for number in range(count):
+            client = world.clients.client_at(node, f"storm-{world.t:.3f}-{number}")
+            key = f"key-{self.rng.randrange(keys)}"
+            world.push(world.t + self.rng.random(), self._ask, client, key)
+        return f"{node.name} with {count}"
+
+    def _ask(self, client: Client, key: str) -> None:
+        if client.node.running and not self.world.clients.quiet:
+            client.ask("config_get", {"key": key}, self.timeout_s)
+
+
 ALL: tuple[type[Nemesis], ...] = (
     Kill, KillAtOnce, Pause, IsolateLeader, IsolateOne, Halves, MajoritiesRing, Bridge, OneWay, SwizzleClog, Flap,
     SlowDisk, DiskFull, DiskHung, FsyncEio, PowerLossOne, PowerLossAll, ClockJump, KillDuringRecovery,
     KillBetweenPersistAndSend, LoseDisk, ReplaceVoter, BadWeather, ForeignFrames,
-    StaleTail,
+    StaleTail, OldDiskReturns, QuestionStorm,
 )  # fmt: skip
 
 BY_NAME: dict[str, type[Nemesis]] = {nemesis.name: nemesis for nemesis in ALL}
 
 HARMLESS_TO_MEMORY = (
     "pause", "isolate-leader", "isolate-one", "halves", "majorities-ring", "bridge", "one-way", "swizzle-clog",
-    "flap", "bad-weather", "foreign-frames",
+    "flap", "bad-weather", "foreign-frames", "question-storm",
 )  # fmt: skip
 """What may happen to a domain that keeps its directory in memory only and is to keep it."""

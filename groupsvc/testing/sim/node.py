@@ -186,6 +186,8 @@ class Node:
         args: dict[str, Any] = {"rate": self.rate, "state_id": stored.state_id, "durable": self.parameters.durable}
         if stored.incarnation == 0 and self.starts > 1:
             args["lost_disk"] = True
+        if disk.outdated:
+            args["outdated"] = True
         self.line("boot", args)
         if self.starts > 1:
             self.line("restart", {})
@@ -522,7 +524,7 @@ class Node:
 
     def _halt(self, reason: str) -> None:
         self.line("halted", {"reason": reason})
-        if self.world.halt_is_failure:
+        if self.world.halt_is_failure and not (self.disk.outdated and "state directory" in reason):
             self.world.found("halt", f"{self.name} halted: {reason}")
         self.crash(f"halted: {reason}")
 

@@ -37,6 +37,7 @@ class Order:
     ledger: Path | None = None
     engine: str = ENGINE
     checked: bool = True
+    plant: str | None = None  # the name of a bug that is planted in the core, for the replay
     marks_required: bool = False
     failures_max: int = 10
 
@@ -203,6 +204,7 @@ def explain(trial: Trial, order: Order, out: TextIO) -> None:
     print(f"  shortest prefix: {prefix.events} events, up to t = {prefix.t:.6f} s", file=out)
     more = "" if order.engine == ENGINE else f" --engine {order.engine}"
     more += "" if order.checked else " --unchecked"
+    more += f" --plant {order.plant}" if order.plant else ""
     if prefix.events < trial.events:
         more += f" --events {prefix.events}"
     print(f"  replay: python -m groupsvc.testing.sim replay {trial.seed}{more} --log", file=out)

@@ -53,10 +53,11 @@ class Story:
         )  # fmt: skip
         self.lines.append(line)
 
-    def boot(self, node: str, *, disk: int = 1, durable: bool = True) -> None:
+    def boot(self, node: str, *, disk: int = 1, durable: bool = True, outdated: bool = False) -> None:
         """A process starts, on disk number ``disk``."""
         self.inc[node] = self.inc.get(node, 0) + 1
-        self.add(node, "boot", args={"rate": RATE[node], "state_id": f"{node}-{disk}", "durable": durable})
+        args = {"rate": RATE[node], "state_id": f"{node}-{disk}", "durable": durable}
+        self.add(node, "boot", args={**args, "outdated": True} if outdated else args)
 
     def crash(self, node: str) -> None:
         """A process dies."""

@@ -45,3 +45,12 @@ def histories(draw: st.DrawFn) -> list[Operation]:
 @given(histories())
 def test_the_search_finds_an_order_exactly_when_there_is_one(operations: list[Operation]) -> None:
     assert any(map(possible, permutations(operations))) == (obstacle(operations) is None)
+
+
+def test_hundreds_of_reads_at_a_time_cost_no_more_than_one_after_the_other() -> None:
+    """All overlap with two writes, and one read is wrong: the search goes back over all of them and ends."""
+    reads = [Operation(number, 1000 + number, write=False, version=number % 3) for number in range(300)]
+    writes = [Operation(400, 500, write=True, version=1), Operation(401, 501, write=True, version=2)]
+    assert obstacle([*reads, *writes]) is None
+    wrong = Operation(600, 601, write=False, version=1)
+    assert wrong == obstacle([*reads, *writes, wrong])

@@ -45,3 +45,37 @@ def test_s1_lets_a_disk_die_while_the_answer_is_on_its_way() -> None:
     s.boot("b", disk=2)
     s.end("x", "config_set", call, version=1)
     assert set() == red(s.lines, converged=False)
+
+
+def _on_an_old_disk(*, leads: bool) -> Story:
+    """b's disk was replaced by disk 2; then b is started on disk 1 and later on disk 2 again."""
+    s = Story()
+    for node in VOTERS:
+        s.boot(node)
+    s.promise(1, "a", "b", "c")
+    s.open(1, "a", "b", "c")
+    s.crash("b")
+    s.boot("b", disk=2)
+    s.persisted("b", "open", epoch=1)
+    s.order(1, 1, "a", "b")
+    s.crash("b")
+    s.boot("b", disk=1, outdated=True)
+    s.add("b", "promise", epoch=2)
+    s.persisted("b", "promise", epoch=2)
+    s.spoke("b", "Claim", 2)
+    if leads:
+        s.acknowledge("b", 2)
+    s.crash("b")
+    s.boot("b", disk=2)
+    s.spoke("b", "Held", 1)
+    s.order(1, 2, "a", "b")
+    return s
+
+
+def test_s1_sees_a_replaced_disk_that_leads() -> None:
+    assert {"S1"} == red(_on_an_old_disk(leads=True).lines, converged=False)
+
+
+def test_what_a_replaced_disk_writes_counts_for_nobody() -> None:
+    """Neither its promise for the node's newer disk, nor the loss of it when the newer one is back."""
+    assert set() == red(_on_an_old_disk(leads=False).lines, converged=False)

@@ -6,6 +6,7 @@ old one and puts it back. It has forgotten everything its successor promised and
 
 from __future__ import annotations
 
+from groupsvc.wire.client_messages import ConfigValue
 from groupsvcd.core.peer_messages import Alive, Claim, Held, LeaderAlive, Opened, Promised, Support, Unwelcome
 from tests.unit.core.trio import Disk, Trio
 
@@ -70,6 +71,45 @@ def test_a_disk_put_back_cannot_lead_even_with_the_promise_of_a_lagging_voter() 
     trio.frame("C", "B", claim)
     trio.run(6.0)
     assert [] == trio.lines("office")
+
+
+def test_a_disk_put_back_cannot_lead_even_with_the_promises_of_all_others() -> None:
+    """S1. The leader is silent for a moment; the old C, the best candidate, claims, and A and B both promise.
+
+    Would it lead, it were one of the two that make an entry stable: with A it acknowledges a value. Then the newer
+    disk goes back into C, A dies, and B and C know nothing of the value.
+    """
+    trio = Trio.in_service(of={"C": {"preference": 9}})
+    old = trio.disks["C"].copy()
+    trio.kill("C")
+    trio.boot_on("C", Disk("disk-C-new"))
+    trio.run(8.0)
+    new = trio.disks["C"]
+    trio.kill("C")
+    trio.run(1.0)
+    (leader,) = trio.leaders
+    (other,) = {"A", "B"} - {leader}
+    trio.loses = lambda sender, receiver, message: isinstance(message, Unwelcome)
+    trio.boot_on("C", old)
+    trio.run(0.5)
+    trio.forget_the_past()
+    trio.loses = lambda sender, receiver, message: isinstance(message, Unwelcome | LeaderAlive)
+    trio.run_until(lambda: trio.leaders == [])
+    trio.loses = lambda sender, receiver, message: isinstance(message, Unwelcome)
+    trio.run_until(lambda: any(line.args["phase"] == "open" for line in trio.lines("office")))
+    first = trio.leaders[0]
+    trio.cut(other, "C", leader)
+    number = trio.set(leader, "color", "red", timeout=0.5)
+    trio.run(0.1)
+    told = trio.replies.get(number)
+    trio.kill("C", leader)
+    trio.heal()
+    trio.boot_on("C", new)
+    trio.run(6.0)
+    asked = trio.get(other, "color")
+    trio.run(1.0)
+    assert not isinstance(told, ConfigValue) or "red" == trio.value(asked)
+    assert "C" != first
 
 
 def test_a_disk_put_back_neither_backs_the_name_server_nor_holds_for_it() -> None:

@@ -113,10 +113,10 @@ class Member:
             if known >= self._identity.incarnation:
                 self._declared_down(known)
         elif unwelcome.parameter:
-            self.turn.halt(
-                f"this node may not join the domain: {unwelcome.reason}. It must be the same on all nodes;"
-                f" correct the configuration of one of the two"
-            )
+            remedy = "It must be the same on all nodes; correct the configuration of one of the two"
+            if unwelcome.parameter == "state_directory":
+                remedy = "What is in it stays as it is, for you to look at"
+            self.turn.halt(f"this node may not join the domain: {unwelcome.reason}. {remedy}")
         else:
             self.trouble = unwelcome.reason
 

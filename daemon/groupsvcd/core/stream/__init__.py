@@ -1,1 +1,1 @@
-"""The ordered stream: sequencer, server, receiver, recovery. One code for the domain and every group."""
+"""The ordered stream: sequencer, server, receiver, recovery. Used by the domain; knows of no election."""

@@ -161,6 +161,8 @@ class Server:
         self.turn.persist(record, then=self._held(upto), done=safe)
 
     def _held(self, upto: int) -> tuple[SendToPeer | Journal, ...]:
+        if not self.leader:
+            return ()
         epoch = self.log.accepted
         held = Held(self.stream, epoch, upto, self.delivered)
         return (SendToPeer(self.leader, held), Journal("held", self.stream, epoch, upto))

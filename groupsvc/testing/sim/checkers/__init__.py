@@ -22,6 +22,7 @@ from .determinism import compare
 from .eras import LEASE_DEFAULT, Era, eras
 from .leaders import l1, l2, l3, l4, l5
 from .leases import l7
+from .outdated import set_apart
 from .storage import s1
 from .streams import b1, b2, b3, b4, b6
 from .verdict import Violation
@@ -47,7 +48,7 @@ def check(
     history: Sequence[HistoryEvent], *, voters: tuple[str, ...], converged: bool, lease: float = LEASE_DEFAULT
 ) -> list[Violation]:
     """Every broken promise of a run; ``lease`` is the domain's ``timers.lease``."""
-    pieces = eras(history, voters, converged, lease)
+    pieces = eras(set_apart(history), voters, converged, lease)
     return [
         violation for checker in ALL.values() for era in pieces for violation in islice(checker(era), VIOLATIONS_MAX)
     ]

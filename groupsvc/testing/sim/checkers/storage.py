@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from .eras import Era
 from .invocations import call_key, calls_of
 from .lives import Lives, record_kind
+from .outdated import words_of_replaced_disks
 from .verdict import Violation
 
 
@@ -17,8 +18,9 @@ def s1(era: Era) -> Iterator[Violation]:
     read shows nothing that could still be lost. "At some moment": a disk may die while the answer is on its
     way. An ``open`` sets what a disk has, upwards or downwards; a new disk has nothing. A voter without a state
     directory promises no durability and is not counted against. Answers carried over from an earlier era
-    speak of its disks and are left out.
+    speak of its disks and are left out. And nobody answers from a disk that was replaced.
     """
+    yield from words_of_replaced_disks(era)
     lives = Lives()
     on_disk: dict[str, int] = {}
     safe = 0

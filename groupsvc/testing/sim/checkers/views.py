@@ -14,6 +14,7 @@ from groupsvc.wire.history import HistoryEvent
 
 from .eras import Era
 from .lives import LIFE_OPS, Lives, record_kind
+from .outdated import voter_name
 from .verdict import Violation
 
 TIME_SLACK = 1e-6
@@ -23,7 +24,7 @@ TIME_SLACK = 1e-6
 def v1(era: Era) -> Iterator[Violation]:
     """Self-inclusion: the node that installs a view is one of its members."""
     for line in era.of("view_installed"):
-        if line.node not in line.args["members"]:
+        if voter_name(line.node) not in line.args["members"]:
             yield Violation("V1", f"{line.node} installed epoch {line.epoch} of {line.args['members']}", line.i)
 
 

@@ -40,7 +40,7 @@ class Stage:
         """The name server calls."""
         self.member.on_leader_alive(sender, LeaderAlive(epoch, n, version, 50), "")
 
-    def list(self, version: int, incarnation: int, status: str) -> None:
+    def told(self, version: int, incarnation: int, status: str) -> None:
         """The list has one line about D."""
         line = NodeEntry("D", incarnation, status, "tcp://d:1", "disk-D", False, version)
         self.member.on_node_list(NodeList(7, 0, version, (line,)))
@@ -122,7 +122,7 @@ def test_a_node_that_is_not_listed_registers_and_repeats_it_ever_more_slowly() -
         assert ("disk-D", "tcp://d:1") == (register.state_id, register.address)
         waits.append(stage.member.deadline - stage.turn.now)
     assert pytest.approx([0.1, 0.2, 0.4, 0.8, 1.0, 1.0]) == waits
-    stage.list(6, 4000, "up")
+    stage.told(6, 4000, "up")
     assert math.inf == stage.member.deadline
 
 
@@ -130,9 +130,9 @@ def test_a_node_declared_down_is_told_and_starts_again() -> None:
     """Its incarnation is given up; the older one's fate is none of its business."""
     stage = Stage()
     stage.call()
-    stage.list(5, 3999, "down")
+    stage.told(5, 3999, "down")
     assert [] == stage.given_up
-    stage.list(6, 4000, "down")
+    stage.told(6, 4000, "down")
     assert [4000] == stage.given_up
 
 
@@ -148,8 +148,8 @@ def test_giving_up_the_lease_works_at_once_and_late_acknowledgements_do_not_brin
 
 def test_an_older_list_changes_nothing() -> None:
     stage = Stage()
-    stage.list(6, 4000, "up")
-    stage.list(5, 4000, "down")
+    stage.told(6, 4000, "up")
+    stage.told(5, 4000, "down")
     assert stage.member.is_listed
     assert [] == stage.given_up
 
@@ -157,7 +157,7 @@ def test_an_older_list_changes_nothing() -> None:
 def test_a_list_that_leaves_something_out_is_not_taken() -> None:
     """It tells only what changed after version 9, and we have version 6."""
     stage = Stage()
-    stage.list(6, 4000, "up")
+    stage.told(6, 4000, "up")
     stage.member.on_node_list(NodeList(7, 9, 12, ()))
     assert 6 == stage.member.list_version
 

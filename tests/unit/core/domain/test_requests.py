@@ -66,8 +66,8 @@ class Stage:
         """What left for others and for clients since the last look."""
         effects, self.turn.effects = self.turn.effects, []
         sent = [(effect.node, effect.message) for effect in effects if isinstance(effect, SendToPeer)]
-        wanted = [(node, message) for node, message in sent if isinstance(message, Submit | Ask)]
-        return wanted, [effect.message for effect in effects if isinstance(effect, ReplyToClient)]
+        sent = [(node, message) for node, message in sent if isinstance(message, Submit | Ask)]
+        return sent, [effect.message for effect in effects if isinstance(effect, ReplyToClient)]
 
     def sent(self) -> list[tuple[str, PeerMessage]]:
         """What left for others."""
