@@ -105,10 +105,16 @@ def test_an_old_disk_returns_and_goes_again() -> None:
     assert [] == world.failures
 
 
-def test_no_old_disk_returns_where_none_was_replaced() -> None:
+def test_where_no_disk_was_replaced_one_is_lost_first() -> None:
     world = World(5, 3)
     world.run(until=5.0)
-    assert OldDiskReturns(world, random.Random(1)).begin() is None
+    nemesis = OldDiskReturns(world, random.Random(1))
+    assert nemesis.begin() is not None
+    assert [(True, False)] == [(n.disk.lost, n.disk.outdated) for n in world.nodes.values() if n.disk.lost]
+    nemesis.end()
+    world.run(until=12.0)
+    assert OldDiskReturns(world, random.Random(1)).begin() is not None
+    assert 1 == sum(node.disk.outdated for node in world.nodes.values())
 
 
 def test_no_old_disk_returns_while_another_disk_is_lost() -> None:

@@ -333,15 +333,15 @@ class ReplaceVoter(LoseDisk):
     lasts_s = (4.0, 12.0)
 
 
-class OldDiskReturns(Nemesis):
+class OldDiskReturns(LoseDisk):
     """A voter is started, by mistake, with the state directory that was replaced; later with the right one again.
 
-    While it runs it has forgotten what its successor promised and held, so it is one more lost disk.
+    While it runs it has forgotten what its successor promised and held, so it is one more lost disk. Where none was
+    replaced yet, one is lost first.
     """
 
     name = "old-disk-returns"
     lasts_s = (0.5, 8.0)
-    node: Node | None = None
 
     def begin(self) -> str | None:
         world = self.world
@@ -350,19 +350,23 @@ class OldDiskReturns(Nemesis):
         disks = [world.nodes[name].disk for name in world.voters]
         replaced = [disk.node for disk in disks if disk.drawer is not None and not disk.lost]
         if not replaced:
-            return None
+            lost = super().begin()
+            return None if lost is None else f"{lost}, whose disk is lost first"
         self.node = self.rng.choice(replaced)
-        self._restart_on_the_other_disk()
+        self._restart_on_the_other_disk(self.node)
         return self.node.name
 
     def end(self) -> None:
-        self._restart_on_the_other_disk()
-
-    def _restart_on_the_other_disk(self) -> None:
         assert self.node is not None
-        self.node.crash("its disk is exchanged")
-        self.node.disk.swap()
-        self.node.start()
+        if self.node.disk.outdated:
+            self._restart_on_the_other_disk(self.node)
+        else:
+            super().end()
+
+    def _restart_on_the_other_disk(self, node: Node) -> None:
+        node.crash("its disk is exchanged")
+        node.disk.swap()
+        node.start()
 
 
 def _may_lose_a_disk(world: World) -> bool:

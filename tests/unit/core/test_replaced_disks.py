@@ -191,3 +191,30 @@ def test_a_blank_voter_supports_nobody_who_has_a_log() -> None:
     trio.run(6.0)
     assert not any(support.formed for support in trio.messages(Support, "C"))
     assert [] == trio.lines("office")
+
+
+def test_a_leader_that_learns_of_a_replacement_by_recovery_claims_with_the_new_disk() -> None:
+    """A dies with the entry that admits C's new disk not yet written; B has it, and leads with C. A comes back.
+
+    A's own log still names C's old disk when it claims; it wins with B's log, which names the new one. From then on
+    it must ask C by that name, or C, which was away meanwhile, never gets back in.
+    """
+    new = ("C", "disk-C-new")
+    trio = Trio.in_service(of={"A": {"preference": 9}})
+    assert ["A"] == trio.leaders
+    trio.kill("C")
+    trio.boot_on("C", Disk("disk-C-new"))
+    trio.run_until(lambda: new in trio.voter("A").voters_in_log())
+    trio.kill("A")
+    trio.run(4.0)
+    assert ["B"] == trio.leaders
+    trio.kill("B", "C")
+    trio.parameters_of["B"] = {"candidate": False}
+    trio.boot("A", "B")
+    assert new not in trio.voter("A").voters_in_log()
+    trio.run(4.0)
+    assert ["A"] == trio.leaders
+    trio.boot("C")
+    trio.run(4.0)
+    assert trio.voter("A").server.log.accepted == trio.voter("C").server.log.accepted
+    assert not trio.status("C").suspended

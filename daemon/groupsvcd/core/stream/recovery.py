@@ -87,9 +87,15 @@ class Recovery:
         self._wait = min(2 * self._wait, self._timers.repeat_max)
         for name in self.server.servers:
             if name not in self.reports:
-                self.turn.send(name, self._claim)
+                self.turn.send(name, self._claim_now())
             elif name not in self.opened_by:
                 self._tell_open(name)
+
+    def _claim_now(self) -> Claim:
+        """The claim; once we have the chosen log, with the holders that it names."""
+        if self._open is None:
+            return self._claim
+        return Claim(self.server.stream, self.epoch, self.server.holders()[1])
 
     def _tell_open(self, name: str) -> None:
         """Only once our own log of the epoch is on disk: who opens fetches from it."""
@@ -112,7 +118,8 @@ class Recovery:
             self._hurry()
 
     def _count(self) -> None:
-        if len(counting_reports(self.turn.node, self.reports)) >= self._enough:
+        counting = counting_reports(self.turn.node, self.reports)
+        if self.turn.node in counting and len(counting) >= self._enough:
             self._won()
             self._choose()
 

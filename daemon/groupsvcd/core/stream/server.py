@@ -104,10 +104,14 @@ class Server:
     def report(self) -> Promised:
         """The present promise and what the log is."""
         log = self.log
-        state_id, voters = self._host.holders()
+        state_id, voters = self.holders()
         return Promised(
             self.stream, self.promised, log.accepted, log.last, self.stable, log.checkpoint_seq, state_id, voters
         )
+
+    def holders(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """(our state id, (name, state id) of all holders as our log has them); ("", ()) without disks."""
+        return self._host.holders()
 
     def _refuse(self, sender: str) -> None:
         self.turn.send(sender, Refused(self.stream, self.promised))
