@@ -6,6 +6,7 @@ A cut drops what is sent meanwhile, or holds it like a stalled connection; which
 from __future__ import annotations
 
 import random
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -30,9 +31,9 @@ class Cut(Nemesis):
         self.hold = rng.random() < 0.3
         self.pairs: list[tuple[str, str]] = []
 
+    @abstractmethod
     def links(self) -> list[tuple[str, str]]:
         """The links to cut."""
-        raise NotImplementedError
 
     def begin(self) -> str | None:
         self.pairs = self.links()

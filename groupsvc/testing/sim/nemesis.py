@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from .world import World
 
 
-class Nemesis:
+class Nemesis(ABC):
     """Begins, lasts a while, ends."""
 
     name = ""
@@ -23,11 +24,11 @@ class Nemesis:
         self.rng = rng
         self.ended = False
 
+    @abstractmethod
     def begin(self) -> str | None:
         """Do harm; says to whom, or None if there is nothing to harm now."""
-        raise NotImplementedError
 
-    def end(self) -> None:
+    def end(self) -> None:  # noqa: B027 (some have nothing to undo)
         """Undo what can be undone."""
 
     # What several of them need.
