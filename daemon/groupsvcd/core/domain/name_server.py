@@ -301,6 +301,8 @@ class NameServer:
         self.turn.send(asker[0], tell, valid_until=self.roll.office_until)
 
     def _answer_questions(self) -> None:
+        if self._questions.is_empty:
+            return
         for asker, ask in self._questions.ready(self.roll.backed_n):
             self._tell(asker, ask, *answer(self.voter.directory, ask))
         if self._questions.newest_call_needed() > self.roll.n == self.roll.backed_n:

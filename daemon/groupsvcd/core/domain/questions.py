@@ -22,6 +22,11 @@ class Questions:
     def __init__(self) -> None:
         self._waiting: dict[tuple[NodeId, int], tuple[int, Ask]] = {}
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether none waits."""
+        return not self._waiting
+
     def wait(self, asker: NodeId, ask: Ask, after: int) -> None:
         """Answer once a majority has answered call ``after``; a repeated question does not wait twice."""
         self._waiting.setdefault((asker, ask.number), (after, ask))

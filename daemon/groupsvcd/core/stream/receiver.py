@@ -13,16 +13,15 @@ delivered the entry that makes it a voter again; only then does it become a serv
 from __future__ import annotations
 
 from random import Random
-from zlib import crc32
 
 from ..parameters import Timers
 from ..peer_messages import Beat, Order, Repair
 from ..turn import Turn
 from .assembly import Assembly
-from .entries import decode_entry
+from .delivery import Delivery, Host
 from .intake import Intake
 from .log import Log
-from .server import Host, usable_entries, whom_to_ask
+from .server import usable_entries, whom_to_ask
 
 
 class Receiver:
@@ -38,10 +37,14 @@ class Receiver:
         self.leader = ""
         self.log = Log()
         self.stable_said = 0
-        self.delivered = 0
-        self._host = host
+        self._delivery = Delivery(turn, stream, host)
         self.intake = Intake(self.log, timers, rng)
         self._assembly = Assembly()
+
+    @property
+    def delivered(self) -> int:
+        """Up to where the host has got."""
+        return self._delivery.upto
 
     @property
     def stable(self) -> int:
@@ -89,9 +92,8 @@ class Receiver:
                 return
             seq = repair.checkpoint_seq
             self.log.set_checkpoint(seq, state, seq)
-            self.delivered = self.stable_said = seq
-            self.turn.journal("restored", group=self.stream, epoch=self.epoch, seq=seq)
-            self._host.restore(seq, state)
+            self.stable_said = seq
+            self._delivery.skip_to(seq, state, self.epoch)
         if usable and repair.first <= self.log.last + 1:
             self.intake.offer(repair.first, usable, self.turn.now)
             taken = repair.first + len(usable) - 1
@@ -100,15 +102,7 @@ class Receiver:
 
     def _learn_stable(self, stable: int) -> None:
         self.stable_said = max(self.stable_said, stable)
-        while self.delivered < self.stable:
-            seq = self.delivered + 1
-            entry = self.log.entry(seq)
-            parts = decode_entry(entry)
-            origin = f"{parts.origin}/{parts.incarnation}" if parts.origin else ""
-            self.turn.journal("delivered", group=self.stream, epoch=self.epoch, seq=seq, crc=crc32(entry),
-                              origin=origin, n=parts.n)  # fmt: skip
-            self.delivered = seq
-            self._host.deliver(seq, entry)
+        self._delivery.advance(self.log, self.stable)
 
     @property
     def deadline(self) -> float:

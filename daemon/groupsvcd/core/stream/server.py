@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import math
 from random import Random
-from typing import Protocol
-from zlib import crc32
 
 from ..effects import Journal, SendToPeer
 from ..invariants import invariant
@@ -29,31 +27,12 @@ from ..records import AppendRecord, CheckpointRecord, OpenRecord, PromiseRecord,
 from ..turn import Turn
 from .assembly import Assembly
 from .builder import Builder
-from .entries import decode_entry
+from .delivery import Delivery, Host
 from .intake import Intake
 from .log import Log
 
 REPAIR_BYTES_MAX = 1024 * 1024
 """Entries in one repair answer: large enough to be quick, small enough not to delay liveness frames."""
-
-
-class Host(Protocol):
-    """What the stream is for: the state machine that its entries drive."""
-
-    def deliver(self, seq: int, entry: bytes) -> None:
-        """Entry ``seq`` is stable and next in order."""
-
-    def restore(self, seq: int, state: bytes) -> None:
-        """Continue from the state after entry ``seq``."""
-
-    def snapshot(self) -> bytes:
-        """The state after the entry delivered last."""
-
-    def holders(self) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """(our state id, (name, state id) of all holders as our log has them); ("", ()) without disks."""
-
-    def switching(self, epoch: int) -> tuple[Record, ...]:
-        """The log is about to become that of ``epoch``; what else is to be written in the same transaction?"""
 
 
 class Server:
@@ -71,7 +50,7 @@ class Server:
         self.persisted_upto = self.log.last
         self.accepted_persisted = stored.accepted
         self.stable_said = stored.checkpoint_seq
-        self.delivered = stored.checkpoint_seq
+        self._delivery = Delivery(turn, stream, host, stored.checkpoint_seq)
         self.leader = ""
         self.builder: Builder | None = None
         self._building: Open | None = None
@@ -86,6 +65,11 @@ class Server:
     def stable(self) -> int:
         """Up to where this log is known to be stable."""
         return min(self.stable_said, self.log.last)
+
+    @property
+    def delivered(self) -> int:
+        """Up to where the host has got."""
+        return self._delivery.upto
 
     # --- Promising ---
 
@@ -185,17 +169,8 @@ class Server:
         """``stable`` was said in the accepted epoch."""
         if stable > self.stable_said:
             self.stable_said = stable
-        log, turn = self.log, self.turn
-        while self.delivered < self.stable:
-            seq = self.delivered + 1
-            entry = log.entry(seq)
-            parts = decode_entry(entry)
-            origin = f"{parts.origin}/{parts.incarnation}" if parts.origin else ""
-            turn.journal("delivered", group=self.stream, epoch=log.accepted, seq=seq, crc=crc32(entry),
-                         origin=origin, n=parts.n)  # fmt: skip
-            self.delivered = seq
-            self._host.deliver(seq, entry)
-        if self.delivered >= log.checkpoint_seq + self._parameters.checkpoint_every:
+        self._delivery.advance(self.log, self.stable)
+        if self.delivered >= self.log.checkpoint_seq + self._parameters.checkpoint_every:
             self._take_checkpoint()
 
     def _take_checkpoint(self) -> None:
@@ -255,10 +230,9 @@ class Server:
             invariant(seq > self.delivered, f"checkpoint {seq} is older than what was delivered, {self.delivered}")
             self.log.set_checkpoint(seq, state, seq)
             records.append(CheckpointRecord(self.stream, seq, state, seq))
-            self.turn.journal("restored", group=self.stream, epoch=epoch, seq=seq)
             self.turn.mark("checkpoint-fetched")
-            self.delivered = known_stable = seq
-            self._host.restore(seq, state)
+            known_stable = seq
+            self._delivery.skip_to(seq, state, epoch)
         keep = max(builder.keep, builder.checkpoint_seq)
         entries = tuple(builder.entries)
         self.log.switch(epoch, keep, entries)
@@ -284,7 +258,7 @@ class Server:
         self.promised = epoch
         self.leader = leader
         self.log = log
-        self.delivered = self.stable_said = delivered
+        self._delivery.upto = self.stable_said = delivered
         self.persisted_upto = log.base
         self.intake = Intake(log, self._timers, self._rng)
         records = list(self._host.switching(epoch))
@@ -354,11 +328,9 @@ class Server:
         """What we miss is no longer kept anywhere; a checkpoint is stable, whatever the epoch."""
         epoch = self.log.accepted
         self.log.set_checkpoint(seq, state, seq)
-        self.delivered = seq
         self.stable_said = max(self.stable_said, seq)
-        self.turn.journal("restored", group=self.stream, epoch=epoch, seq=seq)
         self.turn.mark("checkpoint-fetched-in-epoch")
-        self._host.restore(seq, state)
+        self._delivery.skip_to(seq, state, epoch)
 
         def safe() -> None:
             if self.log.accepted == epoch:

@@ -1,0 +1,62 @@
+"""Handing stable entries up: in order, each once, whoever holds the log.
+
+A server and a receiver have different rights to their logs, but what they may deliver they deliver in the same way:
+entry after entry to the host, the state machine that the stream drives. After a checkpoint it goes on behind it.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+from zlib import crc32
+
+from ..records import Record
+from ..turn import Turn
+from .entries import decode_entry
+from .log import Log
+
+
+class Host(Protocol):
+    """What the stream is for: the state machine that its entries drive."""
+
+    def deliver(self, seq: int, entry: bytes) -> None:
+        """Entry ``seq`` is stable and next in order."""
+
+    def restore(self, seq: int, state: bytes) -> None:
+        """Continue from the state after entry ``seq``."""
+
+    def snapshot(self) -> bytes:
+        """The state after the entry delivered last."""
+
+    def holders(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """(our state id, (name, state id) of all holders as our log has them); ("", ()) without disks."""
+
+    def switching(self, epoch: int) -> tuple[Record, ...]:
+        """The log is about to become that of ``epoch``; what else is to be written in the same transaction?"""
+
+
+class Delivery:
+    """How far the host has got."""
+
+    def __init__(self, turn: Turn, stream: int, host: Host, upto: int = 0) -> None:
+        self.turn = turn
+        self.stream = stream
+        self.host = host
+        self.upto = upto
+
+    def advance(self, log: Log, stable: int) -> None:
+        """Deliver what is stable and was not delivered yet."""
+        while self.upto < stable:
+            seq = self.upto + 1
+            entry = log.entry(seq)
+            parts = decode_entry(entry)
+            origin = f"{parts.origin}/{parts.incarnation}" if parts.origin else ""
+            self.turn.journal("delivered", group=self.stream, epoch=log.accepted, seq=seq, crc=crc32(entry),
+                              origin=origin, n=parts.n)  # fmt: skip
+            self.upto = seq
+            self.host.deliver(seq, entry)
+
+    def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
+        """Go on behind a checkpoint."""
+        self.turn.journal("restored", group=self.stream, epoch=epoch, seq=seq)
+        self.upto = seq
+        self.host.restore(seq, state)
