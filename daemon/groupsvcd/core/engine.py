@@ -76,7 +76,6 @@ class Engine:
         }
         if self.voter is not None:
             self._handlers |= self.voter.handlers()
-        self._next_incarnation = incarnation
         self._newest: dict[str, int] = {}  # incarnations of the other nodes
         self._heard_at: dict[str, float] = {}
         self._trouble: dict[str, str] = {}
@@ -162,6 +161,8 @@ class Engine:
             return
         if frame.incarnation < self._newest.get(sender, 0):
             self.turn.mark("old-incarnation")
+            if self.voter is not None and self.voter.roster is not None:
+                self.voter.roster.on_old_incarnation(sender, frame.incarnation, frame.messages)
             return
         if sender in self.parameters.all_voters or sender in self.member.nodes:  # of strangers nothing is kept
             self._note_sender(sender, frame.incarnation)
@@ -211,7 +212,7 @@ class Engine:
         """A list comes only from a name server in office: its domain id is stable. A call alone proves less."""
         if self.domain == NO_DOMAIN and self.voter is None:
             self.identity.domain = domain
-            self.turn.persist(NodeRecord(self.incarnation, domain))
+            self.turn.persist(NodeRecord(self.identity.newest_incarnation, domain))
 
     def _agrees_with(self, sender: str, essentials: dict[str, str]) -> bool:
         """Whether a candidate has our essential parameters; if not, both sides say which one differs."""
@@ -256,19 +257,20 @@ class Engine:
 
     def _declared_down(self, known: int) -> None:
         """The others gave this incarnation up: go on under a new one, once that is on disk."""
-        if self._next_incarnation > self.incarnation:
+        identity = self.identity
+        if identity.newest_incarnation > identity.incarnation:
             return
-        old = self.incarnation
-        self._next_incarnation = max(old, known) + 1
+        old = identity.incarnation
+        identity.newest_incarnation = max(old, known) + 1
         self.turn.journal("down_learned", old=old)
         self.member.give_up_lease()
 
         def safe() -> None:
-            self.identity.incarnation = self._next_incarnation
+            identity.incarnation = identity.newest_incarnation
             self.requests.start_again()
             self.member.start_again()
 
-        self.turn.persist(NodeRecord(self._next_incarnation, self.domain), done=safe)
+        self.turn.persist(NodeRecord(identity.newest_incarnation, self.domain), done=safe)
 
     # --- Status ---
 

@@ -11,6 +11,7 @@ class Identity:
 
     def __init__(self, incarnation: int, domain: bytes) -> None:
         self.incarnation = incarnation
+        self.newest_incarnation = incarnation  # written, or being written; used once it is safe
         self.domain = domain
 
 

@@ -140,11 +140,17 @@ class Support(PeerMessage, tag=int(Kind.SUPPORT)):
 
 
 class Claim(PeerMessage, tag=int(Kind.CLAIM)):
-    """Promise me ``epoch``. ``voters`` are the (name, state id) the claimant knows as holders of the stream."""
+    """Promise me ``epoch``.
+
+    In the domain stream ``voters`` are the (name, state id) of the holders as of the end of the claimant's log: only
+    these may promise. A disk that holds nothing yet may do so only if it is in ``admitted``: a founder's, or one whose
+    admission is known to be stable.
+    """
 
     stream: int
     epoch: int
     voters: tuple[tuple[str, str], ...] = ()
+    admitted: tuple[tuple[str, str], ...] = ()
 
 
 class Yield(PeerMessage, tag=int(Kind.YIELD)):

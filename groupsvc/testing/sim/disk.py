@@ -218,6 +218,8 @@ class Disk:
     def apply(self, record: Record, *, seen: bool) -> None:
         """Make one record part of what a restart finds."""
         if isinstance(record, NodeRecord):
+            if record.incarnation < self.incarnation:
+                raise DiskCorrupted(f"incarnation {record.incarnation} written after {self.incarnation}")
             self.incarnation, self.domain = record.incarnation, record.domain
             self.node.note_persisted("node", 0, 0, 0, seen=seen)
             return

@@ -13,14 +13,14 @@ from .nemeses import ALL
 FAULT_MARKS: tuple[str, ...] = tuple(f"fault {nemesis.name}" for nemesis in ALL)
 
 ENGINE_MARKS: tuple[str, ...] = (
-    "answered-again", "better-canvasses-at-once", "blank-voter-admitted", "blank-voter-follows", "canvass",
+    "answered-again", "better-canvasses-at-once", "blank-voter-joins", "canvass",
     "checkpoint-fetched", "checkpoint-fetched-in-epoch", "checkpoint-taken", "claim-timed-out", "delivered",
     "domain-formed", "down-early", "down_learned", "foreign-domain", "gap-repaired", "isolated",
     "leader-falls-silent", "leader-fetches-log", "leader-port-refused", "leader-silent", "leader-unanswered",
     "list_installed", "node_down", "node_gone", "node_up", "office", "old-incarnation", "ordered", "promise",
-    "receiver-new-epoch", "receiver-repaired", "recovered", "recovery-stuck",
+    "recovered", "recovery-stuck",
     "rejoined", "repair-answered", "restored", "stable",
-    "view_installed", "yielded", "yields-to-pinned",
+    "view_installed", "voter-replaced", "yielded", "yields-to-pinned",
 )  # fmt: skip
 """What the engines must have done at least once; grows with the protocol."""
 

@@ -117,17 +117,6 @@ def _hold_unaccepted(original: Any) -> Any:
     return on_order
 
 
-def _keep_across_epochs(original: Any) -> Any:
-    def follow(self: Any, epoch: int, leader: str = "") -> bool:
-        if epoch < self.epoch:
-            return False
-        self.epoch = self.log.accepted = epoch
-        self.leader = leader or self.leader
-        return True
-
-    return follow
-
-
 def _say_before_writing(original: Any) -> Any:
     def _say_promise(self: Any, claimant: str) -> None:
         self.turn.send(claimant, self.voter.server.report())
@@ -241,10 +230,6 @@ ALL = (
     Planted(
         "holds-before-accepting", "Held for an epoch whose log was never opened here", "stable entries are lost",
         (*LOST, "V7"), ((server.Server, "on_order", _hold_unaccepted),),
-    ),
-    Planted(
-        "receiver-keeps-across-epochs", "a receiver keeps its tail when the epoch changes", "wrong entry delivered",
-        LOST, ((receiver.Receiver, "follow", _keep_across_epochs),), faults=("stale-tail", "lose-disk"), voters=5,
     ),
     Planted(
         "repair-from-any-epoch", "entries of a repair are taken whatever epoch they are from", "wrong entry delivered",

@@ -265,15 +265,15 @@ class Election:
     def _claim(self, candidacy: Candidacy) -> None:
         voter, epoch = self.voter, candidacy.canvass.epoch
         if candidacy.canvass.formed:
-            table = voter.voters_in_log()
+            _, table, admitted = voter.holders()
         else:
             ids = {name: support.state_id for name, support in candidacy.supporters.items()}
-            table = tuple((name, ids.get(name, "")) for name in self._parameters.all_voters)
+            table = admitted = tuple((name, ids.get(name, "")) for name in self._parameters.all_voters)
         candidacy.deadline = self.turn.now + self._timers.claim_timeout
         candidacy.repeat_at = math.inf
         enough = self._enough(candidacy.canvass.formed)
         candidacy.recovery = Recovery(
-            self.turn, voter.server, Claim(DOMAIN_STREAM, epoch, table),
+            self.turn, voter.server, Claim(DOMAIN_STREAM, epoch, table, admitted),
             enough=enough, enough_open=self._parameters.majority, timers=self._timers,
             genesis=lambda: voter.genesis(table), won=self._won, opened=voter.opened,
         )  # fmt: skip
@@ -299,7 +299,7 @@ class Election:
         if claim.epoch < server.promised:
             self.turn.send(sender, Refused(DOMAIN_STREAM, server.promised))
             return
-        if not self.voter.may_promise(claim.voters):
+        if not self.voter.may_promise(claim):
             return
         leads = sender == self.leader and claim.epoch == self.leader_epoch and self.state is State.LEADER_KNOWN
         if claim.epoch == server.promised:

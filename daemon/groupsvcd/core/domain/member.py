@@ -106,19 +106,23 @@ class Member:
 
     def on_unwelcome(self, unwelcome: Unwelcome) -> None:
         """The name server does not let us in."""
-        if self.was_in or not self.leader:
+        if not self.leader:
             return
         if unwelcome.parameter == "incarnation":
             known = int(unwelcome.here) if unwelcome.here.isdecimal() else 0
-            if known >= self._identity.incarnation:
+            if known > self._identity.incarnation and unwelcome.there == str(self._identity.incarnation):
                 self._declared_down(known)
+        elif unwelcome.parameter == "state_directory":
+            if unwelcome.there == self._state_id:
+                self._halt(unwelcome.reason, "What is in it stays as it is, for you to look at")
         elif unwelcome.parameter:
-            remedy = "It must be the same on all nodes; correct the configuration of one of the two"
-            if unwelcome.parameter == "state_directory":
-                remedy = "What is in it stays as it is, for you to look at"
-            self.turn.halt(f"this node may not join the domain: {unwelcome.reason}. {remedy}")
-        else:
+            if not self.was_in:
+                self._halt(unwelcome.reason, "Make it the same on all nodes and start this one again")
+        elif self.isolated:
             self.trouble = unwelcome.reason
+
+    def _halt(self, reason: str, remedy: str) -> None:
+        self.turn.halt(f"this node may not join the domain: {reason}. {remedy}")
 
     # --- Leases ---
 

@@ -49,6 +49,7 @@ from .commands import (
     NodeId,
     NodeUp,
     ViewStarted,
+    VoterReplaced,
     decode_command,
     encode_command,
 )
@@ -102,9 +103,8 @@ class NameServer:
         return self.is_open and self.roll.backed_n > 0 and self.voter.directory.nodes.is_up(me)
 
     def _has_its_state(self, name: str, state_id: str) -> bool:
-        """Whether the disk behind a voter's word is the one the directory knows."""
-        known = self.voter.directory.voters if self.is_open else self.recovery.holders
-        return state_id != "" and (known.get(name) == state_id or not known)
+        """Whether the disk behind a voter's word is the one our log names, be it stable or not."""
+        return (name, state_id) in self.voter.voters_in_log()
 
     # --- Opening and closing ---
 
@@ -169,6 +169,8 @@ class NameServer:
         if self.sequencer is not None and body not in self._under_way:
             self._under_way.add(body)
             self.sequencer.order("", 0, 0, body)
+            if isinstance(command, VoterReplaced):
+                self.forget(command.name)  # from here on the old disk counts for nothing, and the new one not yet
 
     def applied(self, seq: int, entry: Entry, outcome: dict[str, Any]) -> None:
         """An entry was applied to the directory here."""
@@ -188,6 +190,9 @@ class NameServer:
         elif isinstance(command, NodeDown):
             self.turn.journal("node_down", epoch=self.epoch, seq=seq, name=command.name, inc=command.incarnation,
                               early=command.early)  # fmt: skip
+        elif isinstance(command, VoterReplaced):
+            self.turn.mark("voter-replaced")
+            self.recovery.invite()
         elif isinstance(command, NodeGone):
             self.turn.journal("node_gone", epoch=self.epoch, seq=seq, name=command.name, inc=command.incarnation)
             if self.roster is not None:
@@ -355,7 +360,7 @@ class NameServer:
     def on_promised(self, sender: str, incarnation: int, report: Promised) -> None:
         """A voter that was away promises us its epoch."""
         if self._has_its_state(sender, report.state_id):
-            self._vouched[sender] = incarnation
+            self._vouched[sender] = incarnation  # it promised because our claim admits it, or because it holds a log
             self.recovery.on_promised(sender, incarnation, report)
 
     def on_opened(self, sender: str, incarnation: int, opened: Opened) -> None:

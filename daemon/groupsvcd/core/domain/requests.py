@@ -168,10 +168,17 @@ class Requests:
 
     def _take(self, call: Call) -> bool:
         if len(self._questions) + len(self._unsent) + len(self._sent) + len(self._hand_overs) < WAITING_MAX:
+            if len(self._deadlines) > 2 * WAITING_MAX:
+                self._forget_deadlines_of_answered_calls()
             heapq.heappush(self._deadlines, call.deadline)
             return True
         self._problem(call, "failed", "busy", f"{WAITING_MAX} calls are waiting on this node already")
         return False
+
+    def _forget_deadlines_of_answered_calls(self) -> None:
+        calls = (*self._questions.values(), *self._unsent, *self._sent.values(), *self._hand_overs)
+        self._deadlines = [call.deadline for call in calls if not call.told]
+        heapq.heapify(self._deadlines)
 
     # --- Sending ---
 

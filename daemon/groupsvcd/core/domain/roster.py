@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..parameters import Parameters
-from ..peer_messages import Register, Suspect, Unwelcome
+from ..peer_messages import Alive, PeerMessage, Register, Suspect, Unwelcome
 from ..turn import Turn
 from .commands import AnyCommand, NodeDown, NodeGone, NodeId, NodeUp, VoterReplaced
 from .nodes import UP, Node
@@ -69,12 +69,27 @@ class Roster:
         if found is not None:
             return found
         if self.directory.is_retired(register.state_id):
-            reason = f"the state directory of {sender} was replaced by another one; start it with an empty one"
-            return Unwelcome(reason, "state_directory", self.directory.voters.get(sender, ""), register.state_id)
+            return self._retired(sender, register.state_id)
         if node is not None and incarnation < node.incarnation:
-            reason = f"incarnation {incarnation} of {sender} is older than {node.incarnation}, which is {node.status}"
-            return Unwelcome(reason, "incarnation", str(node.incarnation), str(incarnation))
+            return too_old(sender, incarnation, node)
         return None
+
+    def on_old_incarnation(self, sender: str, incarnation: int, messages: tuple[PeerMessage, ...]) -> None:
+        """Somebody speaks under an incarnation below the newest one: tell him, or he would wait for ever."""
+        node = self.directory.nodes.get(sender)
+        for message in messages:
+            if isinstance(message, Register):
+                self.reach(sender, message.address)
+            elif not isinstance(message, Alive):
+                continue
+            if node is not None and self.directory.is_retired(message.state_id):
+                self.turn.send(sender, self._retired(sender, message.state_id))
+            elif node is not None and incarnation < node.incarnation:
+                self.turn.send(sender, too_old(sender, incarnation, node))
+
+    def _retired(self, name: str, state_id: str) -> Unwelcome:
+        reason = f"the state directory of {name} was replaced by another one; start it with an empty one"
+        return Unwelcome(reason, "state_directory", self.directory.voters.get(name, ""), state_id)
 
     def let_in(self, name: str, incarnation: int, register: Register) -> None:
         """Order that this incarnation is up, unless the directory would refuse that."""
@@ -154,6 +169,13 @@ class Roster:
         self.roll.dismiss(node_id)
         self._suspicions.clear(node_id)
         self._goodbyes.discard(node_id)
+
+
+def too_old(name: str, incarnation: int, node: Node) -> Unwelcome:
+    """Two processes use one name, or a clock was set back; in the second case the node picks a higher incarnation."""
+    reason = f"incarnation {incarnation} of {name} is older than {node.incarnation}, which is {node.status}"
+    parameter = "" if node.status == UP else "incarnation"
+    return Unwelcome(reason, parameter, str(node.incarnation), str(incarnation))
 
 
 def difference(here: str, ours: dict[str, str], there: str, theirs: dict[str, str]) -> Unwelcome | None:

@@ -3,8 +3,10 @@
 A voter wears several hats, each an object of its own: the *server* that holds the domain stream, the
 *directory* that its entries add up to, the *election*, and, while it leads, the *office* of name server. A
 voter whose state directory is new is *blank*: it has forgotten what it once promised and held, so it must
-neither promise nor hold. It follows the stream as a *receiver* until the entry arrives that admits its new
-state directory (``VoterReplaced``); then it becomes a server.
+neither promise nor hold. It waits until the entry that admits its new state directory (``VoterReplaced``) is
+stable at the name server; then it is asked for its promise and gets the log like any voter that was away. Until that
+entry is stable the old disk may still count with those who do not have it, and from its ordering on the old
+disk does not count with those who have: at no time can both.
 
 The exception is the very first formation, when all listed voters are blank and answer: then nothing was
 promised to anybody. Their state ids are written into the first entry, and a claim shows them, so that a
@@ -44,8 +46,8 @@ from ..peer_messages import (
     Yield,
 )
 from ..records import NO_DOMAIN, CheckpointRecord, NodeRecord, Record, Stored, StoredStream
+from ..stream.delivery import Holders
 from ..stream.entries import decode_entry, encode_entry
-from ..stream.receiver import Receiver
 from ..stream.recovery import Recovery
 from ..stream.server import Server
 from ..turn import Turn
@@ -77,7 +79,6 @@ class Voter:
             log = StoredStream(base=start, checkpoint_seq=start)
         self.directory = self._fresh_directory(log.checkpoint)
         self.server = Server(turn, DOMAIN_STREAM, log, parameters.all_voters, parameters, rng, self)
-        self.receiver: Receiver | None = None
         self.office: NameServer | None = None
         self.election = Election(turn, self, parameters, rng)
         self._offered_domain = NO_DOMAIN
@@ -106,16 +107,26 @@ class Voter:
         """Our state id, if what we hold is on disk, so that our answers may back a name server; else ""."""
         return self.state_id if self.server.accepted_persisted > 0 else ""
 
-    def may_promise(self, claimed_voters: tuple[tuple[str, str], ...]) -> bool:
+    def may_promise(self, claim: Claim) -> bool:
         """Whether our word counts: the claimant's log names our state directory as this voter's.
 
-        It names another one if ours was lost and is new, or was replaced and put back.
+        It names another one if ours was lost and is new, or was replaced and put back. While ours holds nothing yet,
+        it must be admitted for certain: the entry that admits it may still be lost, and then the old disk counts.
         """
-        return (self.turn.node, self.state_id) in claimed_voters
+        mine = (self.turn.node, self.state_id)
+        return mine in claim.voters and (self.formed or mine in claim.admitted)
 
-    def holders(self) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """Our state id, and the voters as our log has them: goes with every promise."""
-        return (self.state_id, self.voters_in_log())
+    def holders(self) -> Holders:
+        """Our state id, and the voters as our log has them: goes with every claim and promise."""
+        voters = self.voters_in_log()
+        certain = self.directory.voters or self._founders_in_log()
+        return Holders(self.state_id, voters, tuple(line for line in voters if certain.get(line[0]) == line[1]))
+
+    def _founders_in_log(self) -> dict[str, str]:
+        """Who formed the domain: nobody else can have, so they need not be known to be stable."""
+        log = self.server.log
+        first = decode_command(decode_entry(log.entry(log.base + 1)).body) if log.entries else None
+        return dict(first.voters) if isinstance(first, FormDomain) else {}
 
     def voters_in_log(self) -> tuple[tuple[str, str], ...]:
         """The voters and their state ids as of the end of our log, stable or not."""
@@ -165,14 +176,11 @@ class Voter:
 
     def switching(self, epoch: int) -> tuple[Record, ...]:
         """The log becomes that of ``epoch``; with its first one a voter joins the domain."""
-        if self.receiver is not None and self.receiver.log is not self.server.log:
-            # What was followed so far is delivered again from the log that is opened now.
-            self.directory = self._fresh_directory(self.server.log.checkpoint)
-            self.turn.journal("restored", epoch=epoch, seq=self.server.delivered)
-        self.receiver = None
+        if not self.server.accepted_persisted:
+            self.turn.mark("blank-voter-joins")
         if self.identity.domain == NO_DOMAIN:
             self.identity.domain = self._offered_domain
-        return (NodeRecord(self.identity.incarnation, self.identity.domain),)
+        return (NodeRecord(self.identity.newest_incarnation, self.identity.domain),)
 
     # --- Office ---
 
@@ -302,21 +310,13 @@ class Voter:
         """The name server calls; returns whether it is to be answered."""
         return self.election.on_leader_alive(sender, message)
 
-    # For the server, or for the receiver while this voter is blank.
+    # For the server.
 
     def _on_order(self, sender: Sender, message: Order) -> None:
-        if self.formed:
-            self.server.on_order(sender.name, message)
-        else:
-            self._follow().on_order(sender.name, message)
-            self._join_if_admitted()
+        self.server.on_order(sender.name, message)
 
     def _on_beat(self, sender: Sender, message: Beat) -> None:
-        if self.formed:
-            self.server.on_beat(sender.name, message)
-        else:
-            self._follow().on_beat(sender.name, message)
-            self._join_if_admitted()
+        self.server.on_beat(sender.name, message)
 
     def _on_open(self, sender: Sender, message: Open) -> None:
         if self.formed or self.server.promised == message.epoch:
@@ -330,11 +330,7 @@ class Voter:
     def _on_repair(self, sender: Sender, message: Repair) -> None:
         if self.office is not None:
             self.office.recovery.on_repair(sender.name, message)
-        if self.formed or self.server.builder is not None:
-            self.server.on_repair(sender.name, message)
-        elif self.receiver is not None:
-            self.receiver.on_repair(sender.name, message)
-            self._join_if_admitted()
+        self.server.on_repair(sender.name, message)
 
     # For several.
 
@@ -362,28 +358,6 @@ class Voter:
             self.office.forget(name)
         elif self.election.claim is not None:
             self.election.claim.forget(name)
-
-    # --- Blank voters ---
-
-    def _follow(self) -> Receiver:
-        if self.receiver is None:
-            self.turn.mark("blank-voter-follows")
-            parameters = self.parameters
-            self.receiver = Receiver(
-                self.turn, DOMAIN_STREAM, parameters.all_voters, parameters.timers, self._rng, self
-            )
-        return self.receiver
-
-    def _join_if_admitted(self) -> None:
-        receiver = self.receiver
-        if receiver is None or not receiver.leader or self.directory.voters.get(self.turn.node) != self.state_id:
-            return
-        if self.server.promised > receiver.epoch:
-            self.turn.send(receiver.leader, Refused(DOMAIN_STREAM, self.server.promised))
-            return
-        self.turn.mark("blank-voter-admitted")
-        self._offered_domain = self.directory.domain
-        self.server.take_over(receiver.log, receiver.epoch, receiver.leader, receiver.delivered)
 
     # --- Words for people ---
 
@@ -414,16 +388,12 @@ class Voter:
     def deadline(self) -> float:
         """When something is to be done without a message."""
         at = min(self.election.deadline, self.server.deadline)
-        if self.receiver is not None:
-            at = min(at, self.receiver.deadline)
         return min(at, self.office.deadline) if self.office is not None else at
 
     def tick(self) -> None:
         """Time has passed."""
         self.election.tick()
         self.server.tick()
-        if self.receiver is not None and self.turn.now >= self.receiver.deadline:
-            self.receiver.tick()
         if self.office is not None:
             self.office.tick()
 

@@ -25,6 +25,11 @@ class Assembly:
             return RepairAsk(stream, first, upto)
         return RepairAsk(stream, first, upto, self._seq, len(self._blocks))
 
+    def give_up(self) -> None:
+        """Nothing more came for a while: whoever answers next begins anew."""
+        self._source, self._seq = "", 0
+        self._blocks.clear()
+
     def take(self, sender: str, repair: Repair) -> bytes | None:
         """Use a block; returns the whole checkpoint once it is complete."""
         self.grew = False
@@ -40,6 +45,5 @@ class Assembly:
         if len(self._blocks) < repair.checkpoint_bytes:
             return None
         state = bytes(self._blocks)
-        self._source, self._seq = "", 0
-        self._blocks.clear()
+        self.give_up()
         return state

@@ -6,13 +6,21 @@ entry after entry to the host, the state machine that the stream drives. After a
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from ..records import Record
 from ..turn import Turn
 from .entries import decode_entry
 from .log import Log
+
+
+class Holders(NamedTuple):
+    """The disks behind a stream, by name and state id."""
+
+    state_id: str = ""  # ours
+    voters: tuple[tuple[str, str], ...] = ()  # as of the end of our log, stable or not
+    admitted: tuple[tuple[str, str], ...] = ()  # those of them that are known for certain: even a blank one may promise
 
 
 class Host(Protocol):
@@ -27,8 +35,8 @@ class Host(Protocol):
     def snapshot(self) -> bytes:
         """The state after the entry delivered last."""
 
-    def holders(self) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """(our state id, (name, state id) of all holders as our log has them); ("", ()) without disks."""
+    def holders(self) -> Holders:
+        """Whose disks hold the stream, as our log has it; nothing where there are no disks."""
 
     def switching(self, epoch: int) -> tuple[Record, ...]:
         """The log is about to become that of ``epoch``; what else is to be written in the same transaction?"""

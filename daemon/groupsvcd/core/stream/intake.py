@@ -18,6 +18,10 @@ PENDING_ENTRIES_MAX = 4096
 """What may wait beyond a gap; more is dropped and asked for again. Bounds memory under heavy loss."""
 
 
+PENDING_BYTES_MAX = 8 * 1024 * 1024
+"""The same in bytes."""
+
+
 class Intake:
     """Feeds one log."""
 
@@ -26,6 +30,7 @@ class Intake:
         self._timers = timers
         self._rng = rng
         self._pending: dict[int, bytes] = {}
+        self._pending_bytes = 0
         self._known_last = 0
         self._attempts = 0
         self.ask_at = math.inf
@@ -38,7 +43,10 @@ class Intake:
         if upto <= log.last:
             return ()
         if first_seq > log.last + 1:
-            if len(self._pending) + len(entries) <= PENDING_ENTRIES_MAX:
+            size = sum(map(len, entries))
+            room = len(self._pending) + len(entries) <= PENDING_ENTRIES_MAX
+            if room and self._pending_bytes + size <= PENDING_BYTES_MAX:
+                self._pending_bytes += size
                 self._pending.update(zip(range(first_seq, upto + 1), entries, strict=True))
             return ()
         fresh = list(entries[log.last + 1 - first_seq :])
@@ -60,6 +68,7 @@ class Intake:
         self.ask_at = math.inf
         if self._pending:
             self._pending = {seq: entry for seq, entry in self._pending.items() if seq > self.log.last}
+        self._pending_bytes = sum(map(len, self._pending.values()))
         self.expect(0, now)
 
     def next_ask(self, now: float) -> tuple[int, int, int] | None:
@@ -77,9 +86,15 @@ class Intake:
         upto = min(self._pending, default=self._known_last + 1) - 1
         return (first, max(upto, first), attempt)
 
+    def progressed(self, now: float) -> None:
+        """Part of what was asked for is coming, block by block: leave that server the time for the rest."""
+        self._attempts = 0
+        self.ask_at = now + self._timers.repeat_max
+
     def reset(self) -> None:
         """A new epoch: what was announced under the old one is void."""
         self._pending.clear()
+        self._pending_bytes = 0
         self._known_last = 0
         self._attempts = 0
         self.ask_at = math.inf

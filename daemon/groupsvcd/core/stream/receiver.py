@@ -6,8 +6,8 @@ log of epoch 8. So on the first frame of a higher epoch it drops everything abov
 already knew. An entry out of a repair is taken if the answering server has it stable, or has accepted the
 very epoch the receiver follows.
 
-In the domain stream a *blank* voter is a receiver: one whose state directory is new. It follows until it has
-delivered the entry that makes it a voter again; only then does it become a server.
+Only groups have receivers: the domain stream is held by its voters, and all other nodes learn from it what concerns
+them by asking for the node list.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ class Receiver:
             self.intake.reset()
             self.epoch = epoch
             self.leader = leader
-            self.turn.mark("receiver-new-epoch")
         if leader:
             self.leader = leader
         return True
@@ -88,6 +87,7 @@ class Receiver:
             state = self._assembly.take(sender, repair)
             if state is None:
                 if self._assembly.grew:
+                    self.intake.progressed(self.turn.now)
                     self.turn.send(sender, self._assembly.ask(sender, self.stream, self.log.last + 1, repair.first))
                 return
             seq = repair.checkpoint_seq
@@ -98,7 +98,6 @@ class Receiver:
             self.intake.offer(repair.first, usable, self.turn.now)
             taken = repair.first + len(usable) - 1
             self._learn_stable(min(repair.stable, taken))
-            self.turn.mark("receiver-repaired")
 
     def _learn_stable(self, stable: int) -> None:
         self.stable_said = max(self.stable_said, stable)
@@ -114,6 +113,7 @@ class Receiver:
         ask = self.intake.next_ask(self.turn.now)
         if ask is not None:
             first, upto, attempt = ask
+            self._assembly.give_up()
             target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
             if target:
                 self.turn.send(target, self._assembly.ask(target, self.stream, first, upto))

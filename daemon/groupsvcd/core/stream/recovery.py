@@ -95,7 +95,8 @@ class Recovery:
         """The claim; once we have the chosen log, with the holders that it names."""
         if self._open is None:
             return self._claim
-        return Claim(self.server.stream, self.epoch, self.server.holders()[1])
+        holders = self.server.holders()
+        return Claim(self.server.stream, self.epoch, holders.voters, holders.admitted)
 
     def _tell_open(self, name: str) -> None:
         """Only once our own log of the epoch is on disk: who opens fetches from it."""
@@ -120,6 +121,7 @@ class Recovery:
     def _count(self) -> None:
         counting = counting_reports(self.turn.node, self.reports)
         if self.turn.node in counting and len(counting) >= self._enough:
+            self.reports = {name: self.reports[name] for name in counting}
             self._won()
             self._choose()
 
@@ -200,6 +202,10 @@ class Recovery:
         """A server came back as another incarnation: what it said before no longer counts for it."""
         self.reports.pop(name, None)
         self.opened_by.pop(name, None)
+        self._hurry()
+
+    def invite(self) -> None:
+        """Somebody who could not promise before may do so now: ask again soon."""
         self._hurry()
 
     def _hurry(self) -> None:

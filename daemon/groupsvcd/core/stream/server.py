@@ -27,7 +27,7 @@ from ..records import AppendRecord, CheckpointRecord, OpenRecord, PromiseRecord,
 from ..turn import Turn
 from .assembly import Assembly
 from .builder import Builder
-from .delivery import Delivery, Host
+from .delivery import Delivery, Holders, Host
 from .intake import Intake
 from .log import Log
 
@@ -88,13 +88,14 @@ class Server:
     def report(self) -> Promised:
         """The present promise and what the log is."""
         log = self.log
-        state_id, voters = self.holders()
+        holders = self.holders()
         return Promised(
-            self.stream, self.promised, log.accepted, log.last, self.stable, log.checkpoint_seq, state_id, voters
-        )
+            self.stream, self.promised, log.accepted, log.last, self.stable, log.checkpoint_seq,
+            holders.state_id, holders.voters,
+        )  # fmt: skip
 
-    def holders(self) -> tuple[str, tuple[tuple[str, str], ...]]:
-        """(our state id, (name, state id) of all holders as our log has them); ("", ()) without disks."""
+    def holders(self) -> Holders:
+        """Whose disks hold this stream, as our log has it."""
         return self._host.holders()
 
     def _refuse(self, sender: str) -> None:
@@ -189,7 +190,8 @@ class Server:
         elif message.epoch == self.log.accepted:
             self.leader = sender
             if self.accepted_persisted == message.epoch:
-                self.turn.send(sender, Opened(self.stream, message.epoch, message.last))
+                upto = min(message.last, self.persisted_upto)
+                self.turn.send(sender, Opened(self.stream, message.epoch, upto))
         elif self._building is None or self._building.epoch != message.epoch:
             if message.epoch > self.promised:
                 self.promise(message.epoch)
@@ -253,22 +255,6 @@ class Server:
             self.accepted_persisted = epoch
             self.persisted_upto = max(self.persisted_upto, last)
 
-    def take_over(self, log: Log, epoch: int, leader: str, delivered: int) -> None:
-        """Become a server of ``epoch`` with the log that this node followed as a receiver."""
-        self.promised = epoch
-        self.leader = leader
-        self.log = log
-        self._delivery.upto = self.stable_said = delivered
-        self.persisted_upto = log.base
-        self.intake = Intake(log, self._timers, self._rng)
-        records = list(self._host.switching(epoch))
-        if log.checkpoint_seq:
-            records.append(CheckpointRecord(self.stream, log.checkpoint_seq, log.checkpoint, log.base))
-        records.append(OpenRecord(self.stream, epoch, log.base, tuple(log.entries)))
-        last = log.last
-        self._journal_view()
-        self.turn.persist(*records, then=self._held(last), done=lambda: self._accepted_safely(epoch, last))
-
     def _journal_view(self) -> None:
         members = list(self.servers)
         self.turn.journal("view_installed", group=self.stream, epoch=self.log.accepted, seq=self.log.last,
@@ -313,6 +299,7 @@ class Server:
             state = self._assembly.take(sender, repair)
             if state is None:
                 if self._assembly.grew:
+                    self.intake.progressed(self.turn.now)
                     self.turn.send(sender, self._assembly.ask(sender, self.stream, self.log.last + 1, repair.first))
                 return
             self._skip_to(repair.checkpoint_seq, state)
@@ -355,6 +342,7 @@ class Server:
             ask = self.intake.next_ask(self.turn.now)
             if ask is not None:
                 first, upto, attempt = ask
+                self._assembly.give_up()
                 target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
                 self.turn.send(target, self._assembly.ask(target, self.stream, first, upto))
 
