@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from groupsvcd.core.effects import Effect
 from groupsvcd.core.records import Record
+from groupsvcd.core.stream.delivery import Holders
 from groupsvcd.core.stream.entries import encode_entry
 from groupsvcd.core.turn import Turn
 
@@ -46,9 +47,9 @@ class ListHost:
         """All of it."""
         return state_after(self.delivered)
 
-    def holders(self) -> tuple[str, tuple[tuple[str, str], ...]]:
+    def holders(self) -> Holders:
         """No disks."""
-        return ("", ())
+        return Holders()
 
     def switching(self, epoch: int) -> tuple[Record, ...]:
         """Nothing besides."""
