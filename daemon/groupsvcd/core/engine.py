@@ -171,7 +171,17 @@ class Engine:
             self._on_message(source, message)
 
     def _note_sender(self, name: str, incarnation: int) -> None:
+        """A frame of a node we know.
+
+        A voter that is listed as up is not displaced by a mere frame of a newer incarnation: it may be a second machine
+        with the same name, started by mistake. The name server decides, and the list tells.
+        """
         self._heard_at[name] = self.turn.now
+        listed = self.member.nodes.get(name)
+        if listed is None or not listed.voter or listed.status != "up" or incarnation <= listed.incarnation:
+            self._note_incarnation(name, incarnation)
+
+    def _note_incarnation(self, name: str, incarnation: int) -> None:
         newest = self._newest.get(name, 0)
         if incarnation > newest:
             self._newest[name] = incarnation
@@ -189,6 +199,9 @@ class Engine:
     def _on_node_list(self, sender: Sender, message: NodeList) -> None:
         self._join_domain(sender.domain)
         self.member.on_node_list(message)
+        for entry in message.nodes:
+            if entry.name != self.turn.node:
+                self._note_incarnation(entry.name, entry.incarnation)
 
     def _on_unwelcome(self, sender: Sender, message: Unwelcome) -> None:
         self._note_trouble(sender.name, message.reason)
@@ -319,4 +332,7 @@ class Engine:
             )
         if not leader:
             return "no name server answers"
-        return self.member.trouble if self.member.isolated else ""
+        if not self.member.isolated:
+            return ""
+        waits = f"{leader} does not acknowledge this node: it has not been let in, or their addresses are mixed up"
+        return self.member.trouble or "; ".join(text for _, text in sorted(self._trouble.items())) or waits

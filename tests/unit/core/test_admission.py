@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 
 from groupsvcd.core.domain.commands import VoterReplaced, decode_command
+from groupsvcd.core.events import PeerFrame
 from groupsvcd.core.peer_messages import LeaderAlive, Open, Opened, PeerMessage, Promised, RepairAsk, Yield
 from groupsvcd.core.stream.entries import decode_entry
 from tests.unit.core.trio import Disk, Trio
@@ -17,6 +18,11 @@ from tests.unit.core.trio import Disk, Trio
 def _old_disk_is_gone(trio: Trio) -> bool:
     node = trio.voter("A").directory.nodes.get("C")
     return node is not None and node.state_id == "disk-C2" and all(disk != "disk-C" for _, disk in node.former)
+
+
+def _frame(stage: Trio, sender: str, message: PeerMessage) -> PeerFrame:
+    engine = stage.engines[sender]
+    return PeerFrame(sender, engine.incarnation, engine.domain, (message,))
 
 
 def test_old_and_new_disk_of_a_voter_never_count_at_the_same_time() -> None:
@@ -162,3 +168,32 @@ def test_a_new_machine_with_a_slow_clock_is_told_and_picks_a_higher_incarnation(
     trio.run(10.0)
     assert not trio.status("C").suspended
     assert trio.voter("C").formed
+
+
+def test_a_second_machine_with_the_name_of_a_voter_that_is_up_is_turned_away() -> None:
+    """GS-01. Somebody starts the new C before the old one is off: the old one stays in, the new one is told why not.
+
+    Both machines are C to the others, so the new one is played by its frames alone: they come from a stage of its own.
+    """
+    trio = Trio.in_service()
+    incarnation = trio.engines["C"].incarnation
+    clone = Trio()
+    clone.now = trio.now
+    clone.disks["C"] = Disk("disk-C2")
+    clone._incarnations = itertools.count(90_000)
+    clone.boot("C")
+    for _ in range(100):
+        for sent in [sent for sent in trio.sent if sent.receiver == "C" or isinstance(sent.message, LeaderAlive)]:
+            if sent.sender != "C":
+                clone.step("C", _frame(trio, sent.sender, sent.message))
+        trio.forget_the_past()
+        clone.run(0.05)
+        for sent in [sent for sent in clone.sent if sent.sender == "C" and sent.receiver == "A"]:
+            trio.step("A", _frame(clone, "C", sent.message))
+        clone.forget_the_past()
+        trio.run(0.05)
+    node = trio.voter("A").directory.nodes.get("C")
+    assert node is not None
+    assert (incarnation, "up", "disk-C") == (node.incarnation, node.status, node.state_id)
+    assert not trio.status("C").suspended
+    assert "a voter C is up with another state directory" in clone.status("C").trouble

@@ -328,8 +328,8 @@ class Requests:
     def _end_late_calls(self, now: float) -> None:
         for number in [number for number, call in self._questions.items() if now >= call.deadline]:
             call = self._questions.pop(number)
-            family = "unknown" if call.ask is not None and call.ask.what == "hand-over" else "failed"
-            self._problem(call, family, "timed out", self._why_late(call))
+            may_be_done = call.ask is not None and call.ask.what == "hand-over" and call.asked > 0
+            self._problem(call, "unknown" if may_be_done else "failed", "timed out", self._why_late(call))
         for call in [call for call in self._unsent if now >= call.deadline]:
             self._unsent.remove(call)
             self._problem(call, "failed", "timed out", self._why_late(call) + "; it was not sent")

@@ -96,6 +96,10 @@ class RollCall:
         """Whether any lease this incarnation may have has ended by its own clock, whatever that clock is."""
         return now - self.last_seen(node_id) > self._timers.lease + self._timers.margin
 
+    def answered_lately(self, node_id: tuple[str, int], now: float) -> bool:
+        """Whether this incarnation itself has answered a call of this term, within a lease."""
+        return now - self._present.get(node_id, -math.inf) < self._timers.lease
+
     def pass_over(self, gap: float) -> None:
         """The name server itself did not run for ``gap`` seconds: nobody was absent in that time."""
         self._counted_from += gap

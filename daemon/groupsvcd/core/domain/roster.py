@@ -72,7 +72,15 @@ class Roster:
             return self._retired(sender, register.state_id)
         if node is not None and incarnation < node.incarnation:
             return too_old(sender, incarnation, node)
+        if node is not None and self._is_another_machine(node, register):
+            reason = f"a voter {sender} is up with another state directory, at {node.address}; stop that one first"
+            return Unwelcome(reason)
         return None
+
+    def _is_another_machine(self, node: Node, register: Register) -> bool:
+        """Whether a voter that still answers would be displaced by one with another disk."""
+        alive = node.status == UP and not self._is_over((node.name, node.incarnation))
+        return node.voter and alive and node.state_id != register.state_id
 
     def on_old_incarnation(self, sender: str, incarnation: int, messages: tuple[PeerMessage, ...]) -> None:
         """Somebody speaks under an incarnation below the newest one: tell him, or he would wait for ever."""
@@ -157,8 +165,13 @@ class Roster:
             self.order(NodeDown(node.name, node.incarnation, True))
 
     def _watch_disk(self, node: Node) -> None:
-        """Admit a voter's new state directory once the old one can act no more."""
+        """Admit a voter's new state directory once the old one can act no more.
+
+        Only if it answers us: the directory may say "up" of a disk that is away, while the old one is here and counts.
+        """
         known = self.directory.voters.get(node.name)
+        if not self.roll.answered_lately((node.name, node.incarnation), self.turn.now):
+            return
         if known is None or known == node.state_id or self.directory.is_retired(node.state_id):
             return
         if all(state_id != known for _, state_id in node.former):

@@ -374,7 +374,8 @@ class Voter:
             return f"suspended: no majority of voters; needs {' or '.join(away)}{witness}"
         blank = [name for name in here if self._has_log.get(name) is False]
         if len(voters) - len(away) - len(blank) < majority:
-            return f"suspended: {', '.join(blank)} lost the state; needs one of the lost disks, or {' or '.join(away)}"
+            others = f", or {' or '.join(away)}" if away else ""
+            return f"suspended: {', '.join(blank)} lost the state; needs one of the lost disks back{others}"
         return "no name server yet"
 
     # --- Time ---
