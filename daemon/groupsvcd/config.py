@@ -38,6 +38,19 @@ LOG_LEVELS = ("debug", "info", "warning", "error")
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
+TIMER_S_MIN = 0.001
+"""No protocol runs faster than a scheduler lets it."""
+
+TIMER_S_MAX = 3600.0
+"""Who waits an hour for a lease to end does not need a daemon for it."""
+
+NUMBER_MAX = 2**40
+"""Far beyond any use, and still a number that every part can carry."""
+
+PREFERENCE_MAX = 1000
+"""More voters than that there never are, so each could have its own."""
+
+
 @attrs.frozen(kw_only=True)
 class Limits:
     """How much of everything; what the engine compares between nodes (MSG-13) must be the same on all."""
@@ -365,9 +378,16 @@ class _Reader:
         for sentence in config.timers.problems(len(config.voters) or 1):
             key, _, text = sentence.partition(" ")
             self._problem(key, text)
+        for field in attrs.fields(Timers):
+            if not TIMER_S_MIN <= getattr(config.timers, field.name) <= TIMER_S_MAX:
+                text = f"= {getattr(config.timers, field.name)!r} must be {TIMER_S_MIN} to {TIMER_S_MAX:.0f} seconds"
+                self._problem(f"timers.{field.name}", text)
         for field in attrs.fields(Limits):
-            if getattr(config.limits, field.name) < 1:
-                self._problem(f"limits.{field.name}", f"= {getattr(config.limits, field.name)} must be at least 1")
+            if not 1 <= getattr(config.limits, field.name) <= NUMBER_MAX:
+                text = f"= {getattr(config.limits, field.name)} must be 1 to {NUMBER_MAX}"
+                self._problem(f"limits.{field.name}", text)
+        if not 0 <= config.preference <= PREFERENCE_MAX:
+            self._problem("preference", f"= {config.preference} must be 0 to {PREFERENCE_MAX}")
 
     # --- Noting ---------------------------------------------------------------------------------------
 

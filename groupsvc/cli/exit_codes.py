@@ -16,6 +16,7 @@ class ExitCode(enum.IntEnum):
     UNKNOWN = 5  # it may or may not have happened
     NOT_FOUND = 6  # there is no such group
     PROTOCOL = 7  # the other side sent something that is no answer
+    OUTPUT = 8  # the answer came but could not be written
 
 
 EXIT_CODES_TEXT = """exit codes:
@@ -27,4 +28,5 @@ EXIT_CODES_TEXT = """exit codes:
   5  it is not known whether it happened
   6  there is no such group
   7  the answer was not understood (other version?)
+  8  the answer could not be written
 """

@@ -18,6 +18,7 @@ from .. import __version__
 from ..connection import TIMEOUT_S, DaemonConnection
 from ..errors import DaemonUnreachable, GroupServiceError, NoSuchGroup, OutcomeUnknown, PeerProtocolError, UsageError
 from ..wire.client_messages import ClientReply, GroupRecord
+from ..wire.limits import GROUP_NAME_CHARS_MAX
 from . import node_table
 from .exit_codes import EXIT_CODES_TEXT, ExitCode
 
@@ -45,7 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return ExitCode.USAGE
     try:
-        return command(options)
+        code = command(options)
+        sys.stdout.flush()
+        return code
     except GroupServiceError as error:
         print(f"groupsvc: {error}", file=sys.stderr)
         return next(code for kind, code in _CODE_OF if isinstance(error, kind))
@@ -54,6 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `groupsvc status | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
+    except OSError as error:  # a full disk behind standard output, most likely
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"groupsvc: the answer could not be written: {error.strerror}", file=sys.stderr)
+        return ExitCode.OUTPUT
 
 
 def _dev(options: argparse.Namespace) -> ExitCode:
@@ -96,7 +103,7 @@ def _connected(options: argparse.Namespace) -> DaemonConnection:
 
 
 def _group_line(record: GroupRecord) -> str:
-    formed = "formed now, " if record.formed else ""
+    formed = "formed by this node, " if record.formed else ""
     servers = ", ".join(record.servers)
     return f"{record.name}: {formed}id {record.group}, epoch {record.epoch}, led by {record.leader}, held by {servers}"
 
@@ -132,12 +139,12 @@ def _parser() -> argparse.ArgumentParser:
     status.set_defaults(command=_status)
 
     look_up = _asking(commands.add_parser("look-up", help="who leads a group"))
-    look_up.add_argument("name", metavar="NAME", help="name of the group")
+    look_up.add_argument("name", type=_readable, metavar="NAME", help="name of the group")
     look_up.add_argument("--form", action="store_true", help="form the group at this node if there is none")
     look_up.set_defaults(command=_look_up)
 
     hand_over = _asking(commands.add_parser("hand-over", help="make another voter name server"), with_json=False)
-    hand_over.add_argument("node", metavar="NODE", help="name of the voter")
+    hand_over.add_argument("node", type=_readable, metavar="NODE", help="name of the voter")
     hand_over.set_defaults(command=_hand_over)
     return parser
 
@@ -155,6 +162,13 @@ def _asking(parser: argparse.ArgumentParser, *, with_json: bool = True) -> argpa
     parser.epilog = EXIT_CODES_TEXT
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     return parser
+
+
+def _readable(text: str) -> str:
+    """A name as typed; bytes that are no text and endless ones are refused without being repeated."""
+    if not text.isprintable() or len(text) > GROUP_NAME_CHARS_MAX:
+        raise argparse.ArgumentTypeError(f"a name is printable text of at most {GROUP_NAME_CHARS_MAX} characters")
+    return text
 
 
 def _node_count(text: str) -> int:

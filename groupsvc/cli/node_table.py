@@ -29,7 +29,10 @@ def headline(status: Status) -> str:
 
 def lines_of(status: Status) -> list[str]:
     """The whole status: headline, nodes, trouble."""
-    found = [headline(status), *_aligned([_COLUMNS, *(_row(node) for node in status.nodes)])]
+    found = [headline(status)]
+    if status.nodes and not is_serving(status):
+        found.append("the nodes as last known here, which may be old:")
+    found += _aligned([_COLUMNS, *(_row(node) for node in status.nodes)])
     if status.trouble:
         found.append(f"trouble: {status.trouble}")
     return found

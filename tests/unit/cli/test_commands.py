@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,6 +51,7 @@ def test_status_of_a_suspended_node_says_what_is_missing(capsys: pytest.CaptureF
     assert run(suspended, "status") == ExitCode.NOT_SERVING
     out = capsys.readouterr().out
     assert "suspended" in out
+    assert "the nodes as last known here, which may be old:" in out
     assert "trouble: needs n2, or a witness" in out
 
 
@@ -113,12 +116,21 @@ def test_no_daemon_says_how_to_start_one(tmp_path: Path, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    "arguments", [["nonsense"], ["status", "--nonsense"], ["dev", "--nodes", "0"], ["dev", "--nodes", "x"], ["look-up"]]
-)
+    "arguments", [["nonsense"], ["status", "--nonsense"], ["dev", "--nodes", "0"], ["dev", "--nodes", "x"], ["look-up"],
+                  ["look-up", "\udcff\udcfe"], ["look-up", "x" * 201], ["hand-over", "n\0"]]
+)  # fmt: skip
 def test_a_wrong_command_line_is_refused_by_argparse(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == ExitCode.USAGE
+
+
+def test_an_answer_that_cannot_be_written_has_an_exit_code_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
+    with ScriptedDaemon(healthy) as daemon, open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "groupsvc.cli", "status", "--address", daemon.address]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=20, check=False)
+    assert ended.returncode == ExitCode.OUTPUT
+    assert "groupsvc: the answer could not be written: No space left on device\n" == ended.stderr
 
 
 def test_no_command_prints_the_help(capsys: pytest.CaptureFixture[str]) -> None:
