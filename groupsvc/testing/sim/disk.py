@@ -13,6 +13,7 @@ old one may lie in a drawer and be put back by mistake much later.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from groupsvcd.core.effects import Persist
@@ -112,13 +113,14 @@ class Disk:
     """The state directory of one node and the device it is on."""
 
     __slots__ = (
-        "batch", "domain", "drawer", "error", "incarnation", "logs", "lost", "node", "outdated", "rng", "slowness",
-        "state_id", "stuck", "syncing", "ticket", "waiting",
+        "batch", "domain", "drawer", "error", "incarnation", "logs", "lost", "node", "on_submit", "outdated", "rng",
+        "slowness", "state_id", "stuck", "syncing", "ticket", "waiting",
     )  # fmt: skip
 
     def __init__(self, node: Node, rng: random.Random) -> None:
         self.node = node
         self.rng = rng
+        self.on_submit: Callable[[Persist], None] | None = None  # a nemesis watches what is about to be written
         self.ticket = 0  # which sync is running; an old completion finds another number and does nothing
         self.slowness = 1.0
         self.stuck = 0  # hung or full, counted: two faults may overlap
@@ -166,6 +168,8 @@ class Disk:
         self.waiting.append(persist)
         if not self.syncing:
             self._begin()
+        if self.on_submit is not None:
+            self.on_submit(persist)
 
     def _begin(self) -> None:
         self.syncing = True

@@ -10,6 +10,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from groupsvcd.core.effects import Persist
+from groupsvcd.core.records import CheckpointRecord
+
 from .clients import Client
 from .cuts import (
     BadWeather,
@@ -24,6 +27,7 @@ from .cuts import (
     StaleTail,
     SwizzleClog,
 )
+from .disk import SYNC_S_MIN
 from .nemesis import Nemesis
 from .node import Node, Trap
 
@@ -300,6 +304,37 @@ class KillBetweenPersistAndSend(Nemesis):
             self.node.start()
 
 
+class KillDuringCompaction(Nemesis):
+    """The process dies while a checkpoint is being written and the entries before it are being dropped."""
+
+    name = "kill-during-compaction"
+    node: Node | None = None
+
+    def begin(self) -> str | None:
+        self.node = self.name_server_or_any()
+        if self.node is None:
+            return None
+        self.node.disk.on_submit = self._submitted
+        return self.node.name
+
+    def _submitted(self, persist: Persist) -> None:
+        node = self.node
+        assert node is not None
+        if any(isinstance(record, CheckpointRecord) for record in persist.records):
+            node.disk.on_submit = None
+            self.world.push(self.world.t + self.rng.random() * 2 * SYNC_S_MIN, self._kill, node, node.process)
+
+    def _kill(self, node: Node, process: int) -> None:
+        if node.process == process and node.running:
+            node.crash("killed during compaction", power=self.rng.random() < 0.5)
+
+    def end(self) -> None:
+        assert self.node is not None
+        self.node.disk.on_submit = None
+        if not self.node.running:
+            self.node.start()
+
+
 class LoseDisk(Nemesis):
     """A voter's process dies and comes back at once with an empty state directory."""
 
@@ -331,6 +366,23 @@ class ReplaceVoter(LoseDisk):
 
     name = "replace-voter"
     lasts_s = (4.0, 12.0)
+
+
+class BitFlip(LoseDisk):
+    """A record on a voter's disk is damaged.
+
+    The store finds that at the next start and refuses to serve from it (``tests/unit/journal`` shows it with real
+    files); what is left for the operator is an empty disk. So to the others it is a disk lost, and a while without it.
+    """
+
+    name = "bit-flip"
+    lasts_s = (1.0, 6.0)
+
+
+class Truncate(BitFlip):
+    """The end of a voter's files is missing; found and refused like any other damage."""
+
+    name = "truncate"
 
 
 class OldDiskReturns(LoseDisk):
@@ -411,7 +463,7 @@ ALL: tuple[type[Nemesis], ...] = (
     Kill, KillAtOnce, Pause, IsolateLeader, IsolateOne, Halves, MajoritiesRing, Bridge, OneWay, SwizzleClog, Flap,
     SlowDisk, DiskFull, DiskHung, FsyncEio, PowerLossOne, PowerLossAll, ClockJump, KillDuringRecovery,
     KillBetweenPersistAndSend, LoseDisk, ReplaceVoter, BadWeather, ForeignFrames,
-    StaleTail, OldDiskReturns, QuestionStorm,
+    StaleTail, OldDiskReturns, QuestionStorm, KillDuringCompaction, BitFlip, Truncate,
 )  # fmt: skip
 
 BY_NAME: dict[str, type[Nemesis]] = {nemesis.name: nemesis for nemesis in ALL}

@@ -250,7 +250,7 @@ class World:
         self.network.heal_all()
         for name in self.names:
             node = self.nodes[name]
-            node.trap = node.on_persisted = node.on_spoke = None
+            node.trap = node.on_persisted = node.on_spoke = node.disk.on_submit = None
             disk = node.disk
             disk.error = False
             disk.slowness = 1.0
