@@ -76,7 +76,8 @@ class Engine:
         }
         if self.voter is not None:
             self._handlers |= self.voter.handlers()
-        self._newest: dict[str, int] = {}  # incarnations of the other nodes
+        self._newest: dict[str, int] = {}  # incarnations of the other nodes: what is lower is dropped
+        self._seen: dict[str, int] = {}  # the highest that was ever seen in a frame
         self._heard_at: dict[str, float] = {}
         self._trouble: dict[str, str] = {}
 
@@ -173,20 +174,19 @@ class Engine:
     def _note_sender(self, name: str, incarnation: int) -> None:
         """A frame of a node we know.
 
-        A voter that is listed as up is not displaced by a mere frame of a newer incarnation: it may be a second machine
-        with the same name, started by mistake. The name server decides, and the list tells.
+        What the node said under an older incarnation has to be said anew: its disk may be another one. But a voter that
+        is listed as up is not displaced by a mere frame: it may come from a second machine with the same name,
+        started by mistake. The name server decides, and the list tells.
         """
         self._heard_at[name] = self.turn.now
+        seen = self._seen.get(name, 0)
+        if incarnation > seen:
+            self._seen[name] = incarnation
+            if seen and self.voter is not None:
+                self.voter.on_new_incarnation(name)
         listed = self.member.nodes.get(name)
         if listed is None or not listed.voter or listed.status != "up" or incarnation <= listed.incarnation:
-            self._note_incarnation(name, incarnation)
-
-    def _note_incarnation(self, name: str, incarnation: int) -> None:
-        newest = self._newest.get(name, 0)
-        if incarnation > newest:
-            self._newest[name] = incarnation
-            if newest and self.voter is not None:
-                self.voter.on_new_incarnation(name)
+            self._newest[name] = max(incarnation, self._newest.get(name, 0))
 
     def _on_message(self, sender: Sender, message: PeerMessage) -> None:
         handler = self._handlers.get(type(message))
@@ -201,7 +201,7 @@ class Engine:
         self.member.on_node_list(message)
         for entry in message.nodes:
             if entry.name != self.turn.node:
-                self._note_incarnation(entry.name, entry.incarnation)
+                self._newest[entry.name] = max(entry.incarnation, self._newest.get(entry.name, 0))
 
     def _on_unwelcome(self, sender: Sender, message: Unwelcome) -> None:
         self._note_trouble(sender.name, message.reason)

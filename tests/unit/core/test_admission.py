@@ -197,3 +197,25 @@ def test_a_second_machine_with_the_name_of_a_voter_that_is_up_is_turned_away() -
     assert (incarnation, "up", "disk-C") == (node.incarnation, node.status, node.state_id)
     assert not trio.status("C").suspended
     assert "a voter C is up with another state directory" in clone.status("C").trouble
+
+
+def test_what_a_lost_disk_held_does_not_count_once_its_successor_was_heard() -> None:
+    """S1. Five voters; A and C have an entry on disk, the others hang. C's disk is lost, then B writes the entry.
+
+    Two disks have it, not three. C's word of before must not make it stable.
+    """
+    trio = Trio.in_service("ABCDE")
+    for name in "BDE":
+        trio.hang_disk(name)
+    trio.set("A", "color", "red")
+    trio.run(0.1)
+    server = trio.voter("A").server
+    entry = server.log.last
+    assert entry == trio.office("A").sequencer.held_by("C")  # type: ignore[union-attr]
+    trio.kill("C")
+    trio.boot_on("C", Disk("disk-C2"))
+    trio.run(0.3)
+    trio.mend_disk("B")
+    trio.run(0.2)
+    assert entry == trio.office("A").sequencer.held_by("B")  # type: ignore[union-attr]
+    assert server.stable < entry

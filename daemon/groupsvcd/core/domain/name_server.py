@@ -257,7 +257,11 @@ class NameServer:
         if alive.epoch != self.epoch:
             return
         node_id = (sender, incarnation)
-        backs = sender in self._parameters.all_voters and self._has_its_state(sender, alive.state_id)
+        backs = (
+            sender in self._parameters.all_voters
+            and self.roll.proves(sender, alive.echo)
+            and self._has_its_state(sender, alive.state_id)
+        )
         if backs:
             self._vouched[sender] = incarnation
         counts = self.roll.answer(node_id, alive.echo, backs, self.turn.now)

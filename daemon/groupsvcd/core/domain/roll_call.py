@@ -27,6 +27,7 @@ class RollCall:
         self._others_needed = parameters.majority - 1
         self._sent: dict[int, float] = {}
         self._echoes: dict[str, int] = {}
+        self._proven_after: dict[str, int] = {}
         self._present: dict[tuple[str, int], float] = {}
         self._counted_from = won_at
         self.n = 0
@@ -63,8 +64,13 @@ class RollCall:
                 self.backed_n, self.backed_at = n, self._sent[n]
 
     def forget(self, name: str) -> None:
-        """The node came back as another incarnation."""
+        """The node shows another incarnation: answers to the calls until now prove nothing about its disk."""
         self._echoes.pop(name, None)
+        self._proven_after[name] = self.n
+
+    def proves(self, name: str, echo: int) -> bool:
+        """Whether an answer to call ``echo`` was given after the node was last forgotten."""
+        return echo > self._proven_after.get(name, 0)
 
     def dismiss(self, node_id: tuple[str, int]) -> None:
         """This incarnation is gone; nobody will ask about it again."""
