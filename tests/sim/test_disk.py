@@ -79,9 +79,12 @@ def test_what_cannot_be_is_refused(disk: Disk, records: tuple[Any, ...]) -> None
         _write(disk, *records)
 
 
-def test_a_node_record_is_who_the_node_is(disk: Disk) -> None:
-    disk.apply(NodeRecord(7, DOMAIN), seen=True)
-    assert (7, DOMAIN) == (disk.stored().incarnation, disk.stored().domain)
+def test_a_node_record_is_who_the_node_is_and_incarnations_only_grow(disk: Disk) -> None:
+    newer = disk.stored().incarnation + 7
+    disk.apply(NodeRecord(newer, DOMAIN), seen=True)
+    assert (newer, DOMAIN) == (disk.stored().incarnation, disk.stored().domain)
+    with pytest.raises(DiskCorrupted):
+        disk.apply(NodeRecord(newer - 1, DOMAIN), seen=True)
 
 
 def _one_write(harm: Callable[[World], None], seconds: float = 0.0001) -> set[int]:

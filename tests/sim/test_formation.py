@@ -40,7 +40,7 @@ def test_a_domain_is_formed_without_a_voter_whom_the_operator_excuses_and_who_co
     assert world.run_until(lambda: world.name_server() is not None, within=5.0)
     world.nodes["n3"].start()
     assert converge(world), world.failures
-    assert 1 == world.marks["blank-voter-admitted"]
+    assert 1 == world.marks["voter-replaced"]
     assert 1 == world.marks["domain-formed"]
 
 

@@ -11,7 +11,7 @@ from groupsvc.testing.sim.cuts import Bridge, Halves, MajoritiesRing
 from groupsvc.testing.sim.nemeses import LoseDisk, OldDiskReturns, QuestionStorm
 
 TOY = "tests.sim.toy_engine:ToyEngine"
-NEEDS_MORE_THAN_A_TOY = {"lose-disk", "replace-voter", "old-disk-returns"}
+NEEDS_MORE_THAN_A_TOY = {"lose-disk", "bit-flip", "truncate", "replace-voter", "old-disk-returns"}
 
 
 @pytest.mark.parametrize("name", sorted(set(NEMESES) - NEEDS_MORE_THAN_A_TOY))
