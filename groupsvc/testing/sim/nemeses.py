@@ -449,7 +449,7 @@ class QuestionStorm(Nemesis):
         world, keys = self.world, self.world.clients.habits.keys
         count = self.rng.randint(*self.questions)
         for number in range(count):
-            client = world.clients.client_at(node, f"storm-{world.t:.3f}-{number}")
+            client = world.clients.client_at(node, f"storm-{world.processed}-{number}")
             key = f"key-{self.rng.randrange(keys)}"
             world.push(world.t + self.rng.random(), self._ask, client, key)
         return f"{node.name} with {count}"
