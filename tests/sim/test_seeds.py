@@ -6,6 +6,8 @@ import io
 import re
 from pathlib import Path
 
+import pytest
+
 import groupsvcd.core
 from groupsvc.testing.sim import World, converge
 from groupsvc.testing.sim.marks import ENGINE_MARKS
@@ -14,6 +16,7 @@ from groupsvc.testing.sim.runner import Order, run
 SAMPLE = 300
 
 
+@pytest.mark.timeout(900)  # a minute on two free cores; a shared machine may need far longer
 def test_a_sample_of_seeds_breaks_no_promise_and_goes_everywhere() -> None:
     """V1-V4, V7, B1-B4, B6, L1-L5, L7, K1, S1; every mark of the engine and every nemesis is hit."""
     told = io.StringIO()
