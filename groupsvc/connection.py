@@ -283,12 +283,19 @@ def _reason(error: OSError, path: str) -> str:
     if isinstance(error, FileNotFoundError):
         return "there is no such socket"
     if isinstance(error, ConnectionRefusedError):
-        if not path.startswith("\0") and not stat.S_ISSOCK(os.stat(path).st_mode):
-            return "that file is no socket"
-        return "the socket is there but nobody listens, its daemon has ended"
+        return _why_refused(path)
     if isinstance(error, PermissionError):
         return "this user may not open the socket"
     return error.strerror or str(error)
+
+
+def _why_refused(path: str) -> str:
+    try:
+        if not path.startswith("\0") and not stat.S_ISSOCK(os.stat(path).st_mode):
+            return "that file is no socket"
+    except OSError:  # a daemon that starts again takes the old socket away first
+        return "its daemon has ended, and its socket is gone"
+    return "the socket is there but nobody listens, its daemon has ended"
 
 
 def _checked(timeout: float) -> float:
