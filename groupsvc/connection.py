@@ -273,6 +273,9 @@ def _knock(address: str, timeout: float) -> None:
         knocker.settimeout(timeout)
         try:
             knocker.connect(path)
+        except PermissionError:
+            text = f"this user may not open {address}; ask as the user of the daemon, or change the socket's group"
+            raise DaemonUnreachable(text) from None
         except OSError as error:
             raise DaemonUnreachable(f"no daemon at {address}: {_reason(error, path)}; {HOW_TO_START}") from None
 
@@ -284,8 +287,6 @@ def _reason(error: OSError, path: str) -> str:
         return "there is no such socket"
     if isinstance(error, ConnectionRefusedError):
         return _why_refused(path)
-    if isinstance(error, PermissionError):
-        return "this user may not open the socket"
     return error.strerror or str(error)
 
 

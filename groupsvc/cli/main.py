@@ -94,7 +94,7 @@ def _look_up(options: argparse.Namespace) -> ExitCode:
 def _hand_over(options: argparse.Namespace) -> ExitCode:
     with _connected(options) as connection:
         connection.hand_over(options.node)
-    print(f"{options.node} is name server")
+    print(json.dumps({"name_server": options.node}) if options.json else f"{options.node} is name server")
     return ExitCode.OK
 
 
@@ -143,13 +143,13 @@ def _parser() -> argparse.ArgumentParser:
     look_up.add_argument("--form", action="store_true", help="form the group at this node if there is none")
     look_up.set_defaults(command=_look_up)
 
-    hand_over = _asking(commands.add_parser("hand-over", help="make another voter name server"), with_json=False)
+    hand_over = _asking(commands.add_parser("hand-over", help="make another voter name server"))
     hand_over.add_argument("node", type=_readable, metavar="NODE", help="name of the voter")
     hand_over.set_defaults(command=_hand_over)
     return parser
 
 
-def _asking(parser: argparse.ArgumentParser, *, with_json: bool = True) -> argparse.ArgumentParser:
+def _asking(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     """A command that asks a daemon."""
     parser.add_argument(
         "--address", help="client socket of the daemon (default: GROUPSVC_ADDRESS, else this node's daemon)"
@@ -157,8 +157,7 @@ def _asking(parser: argparse.ArgumentParser, *, with_json: bool = True) -> argpa
     parser.add_argument(
         "--timeout", type=float, default=TIMEOUT_S, metavar="S", help=f"seconds to wait (default {TIMEOUT_S:g})"
     )
-    if with_json:
-        parser.add_argument("--json", action="store_true", help="print an object for programs")
+    parser.add_argument("--json", action="store_true", help="print an object for programs")
     parser.epilog = EXIT_CODES_TEXT
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     return parser

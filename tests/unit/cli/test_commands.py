@@ -85,13 +85,16 @@ def test_look_up_of_nothing_has_an_exit_code_of_its_own(capsys: pytest.CaptureFi
     assert capsys.readouterr().err == "groupsvc: there is no group 'db'\n"
 
 
-def test_hand_over_names_the_voter() -> None:
+def test_hand_over_names_the_voter(capsys: pytest.CaptureFixture[str]) -> None:
     def done(request: AnyClientRequest) -> Done:
         assert isinstance(request, HandOverAsk)
         assert request.to == "n2"
         return Done(request.id)
 
     assert run(done, "hand-over", "n2") == ExitCode.OK
+    assert "n2 is name server\n" == capsys.readouterr().out
+    assert run(done, "hand-over", "n2", "--json") == ExitCode.OK
+    assert {"name_server": "n2"} == json.loads(capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
