@@ -18,7 +18,7 @@ import attrs
 
 from groupsvcd.core.domain import election, member, requests, roll_call, voter
 from groupsvcd.core.records import OpenRecord
-from groupsvcd.core.stream import duplicates, receiver, recovery, sequencer, server
+from groupsvcd.core.stream import duplicates, recovery, sequencer, server
 
 from .matrices import matrices, problem_under
 from .plan import Plan, draw
@@ -233,8 +233,7 @@ ALL = (
     ),
     Planted(
         "repair-from-any-epoch", "entries of a repair are taken whatever epoch they are from", "wrong entry delivered",
-        LOST, ((server, "usable_entries", _instead(lambda repair, epoch: repair.entries)),
-               (receiver, "usable_entries", _instead(lambda repair, epoch: repair.entries))),
+        LOST, ((server, "usable_entries", _instead(lambda repair, epoch: repair.entries)),),
         faults=("stale-tail", "bad-weather"), voters=5,
     ),
     Planted(

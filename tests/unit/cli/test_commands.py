@@ -128,7 +128,7 @@ def test_a_wrong_command_line_is_refused_by_argparse(arguments: list[str]) -> No
     assert ended.value.code == ExitCode.USAGE
 
 
-def test_an_answer_that_cannot_be_written_has_an_exit_code_of_its_own(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_answer_that_cannot_be_written_has_an_exit_code_of_its_own() -> None:
     with ScriptedDaemon(healthy) as daemon, open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "groupsvc.cli", "status", "--address", daemon.address]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=20, check=False)
