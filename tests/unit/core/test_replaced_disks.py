@@ -181,7 +181,7 @@ def test_a_name_server_whose_voters_have_nothing_on_disk_acknowledges_nothing() 
     assert all(trio.status(name).suspended for name in "ABC")
 
 
-def test_a_blank_voter_supports_nobody_who_has_a_log() -> None:
+def test_the_support_of_a_blank_voter_puts_nobody_into_office() -> None:
     """C lost its disk. Its support is given to whoever canvasses, but it says that nothing stands behind it."""
     trio = Trio.in_service()
     trio.kill("A", "C")
