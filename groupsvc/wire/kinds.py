@@ -50,11 +50,23 @@ class Kind(enum.IntEnum):
     REPAIR = 38
     SUBMIT_REFUSED = 39
     REFUSED = 40
+    ACCEPTED = 41
+    SEEN = 42
+    NOT_LEADER = 43
 
     # Questions to the name server.
     ASK = 50
     TELL = 51
     ANSWERED = 52
+
+    # Node groups: who carries a group's stream.
+    GRANT = 60
+    GROUP_IS = 61
+    INSERT = 62
+    INSERTED = 63
+    LEAVE = 64
+    COMPLAINT = 65
+    ORPHAN = 66
 
     # Application to daemon.
     HELLO = 100

@@ -59,10 +59,36 @@ class Persist:
 
 @attrs.frozen
 class Connect:
-    """From now on ``node`` is reached at ``address`` (which may have changed)."""
+    """From now on ``node`` is reached at ``address`` (which may have changed).
+
+    With ``listen`` its multicasts are heard, too, as far as their topics are subscribed to. A second ``Connect`` to the
+    same node replaces the first.
+    """
 
     node: str
     address: str
+    listen: bool = False
+
+
+@attrs.frozen
+class Disconnect:
+    """Nothing is sent to ``node`` any more, and its multicasts are not heard."""
+
+    node: str
+
+
+@attrs.frozen
+class Subscribe:
+    """From now on multicasts on ``topic`` are wanted, from every node that we listen to."""
+
+    topic: bytes
+
+
+@attrs.frozen
+class Unsubscribe:
+    """Multicasts on ``topic`` are no longer wanted."""
+
+    topic: bytes
 
 
 @attrs.frozen
@@ -89,4 +115,6 @@ class Halt:
     reason: str
 
 
-Effect = SendToPeer | Multicast | ReplyToClient | Persist | Connect | Journal | Halt
+Effect = (
+    SendToPeer | Multicast | ReplyToClient | Persist | Connect | Disconnect | Subscribe | Unsubscribe | Journal | Halt
+)

@@ -5,6 +5,8 @@ A frame carries every message the sender had for us at that moment, so one frame
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from groupsvc.wire.client_messages import ClientRequest
@@ -52,8 +54,15 @@ class Persisted:
 
 
 @attrs.frozen
+class LocalCall:
+    """A program inside the daemon wants something of the engine: ``action`` is called within the step."""
+
+    action: Callable[[], None]
+
+
+@attrs.frozen
 class Tick:
     """Time has passed; all sockets were drained first."""
 
 
-Event = PeerFrame | PeerRefused | ClientFrame | ClientGone | Persisted | Tick
+Event = PeerFrame | PeerRefused | ClientFrame | ClientGone | Persisted | LocalCall | Tick

@@ -13,12 +13,25 @@ import msgspec
 from groupsvc.wire.codec import Codec
 from groupsvc.wire.kinds import Kind
 
+from .views import AttributeValue, View
+
 DOMAIN_STREAM = 0
 DOMAIN_TOPIC = b"domain"
 
 
+def topic_of(stream: int) -> bytes:
+    """The topic on which a group's stream is multicast; all have the same length, so that none begins another."""
+    return b"group" + stream.to_bytes(8, "big")
+
+
 class PeerMessage(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
     """The common form of all messages between daemons."""
+
+
+class StreamMessage(PeerMessage):
+    """What concerns one stream: the domain's, or that of a group."""
+
+    stream: int
 
 
 # --- Liveness ---------------------------------------------------------------------------------------
@@ -139,7 +152,7 @@ class Support(PeerMessage, tag=int(Kind.SUPPORT)):
     state_id: str
 
 
-class Claim(PeerMessage, tag=int(Kind.CLAIM)):
+class Claim(StreamMessage, tag=int(Kind.CLAIM)):
     """Promise me ``epoch``.
 
     In the domain stream ``voters`` are the (name, state id) of the holders as of the end of the claimant's log: only
@@ -147,7 +160,6 @@ class Claim(PeerMessage, tag=int(Kind.CLAIM)):
     admission is known to be stable.
     """
 
-    stream: int
     epoch: int
     voters: tuple[tuple[str, str], ...] = ()
     admitted: tuple[tuple[str, str], ...] = ()
@@ -163,52 +175,49 @@ class Yield(PeerMessage, tag=int(Kind.YIELD)):
 # --- Stream -----------------------------------------------------------------------------------------
 
 
-class Submit(PeerMessage, tag=int(Kind.SUBMIT)):
+class Submit(StreamMessage, tag=int(Kind.SUBMIT)):
     """Please order these: numbers ``first_n``, ``first_n + 1`` … of the sender's incarnation."""
 
-    stream: int
     first_n: int
     known_seq: int
     bodies: tuple[bytes, ...]
 
 
-class Order(PeerMessage, tag=int(Kind.ORDER)):
-    """Entries in their order; everything up to ``stable`` may be delivered."""
+class Order(StreamMessage, tag=int(Kind.ORDER)):
+    """Entries in their order; what is up to ``stable`` may be delivered, what is up to ``discard`` forgotten."""
 
-    stream: int
     epoch: int
     first_seq: int
     entries: tuple[bytes, ...]
     stable: int
+    discard: int = 0
 
 
-class Held(PeerMessage, tag=int(Kind.HELD)):
+class Held(StreamMessage, tag=int(Kind.HELD)):
     """The server has everything up to ``upto`` and has delivered up to ``delivered``."""
 
-    stream: int
     epoch: int
     upto: int
     delivered: int
 
 
-class Beat(PeerMessage, tag=int(Kind.BEAT)):
+class Beat(StreamMessage, tag=int(Kind.BEAT)):
     """Where the stream stands, so that a lost tail is noticed."""
 
-    stream: int
     epoch: int
     last: int
     stable: int
     checkpoint: int
+    discard: int = 0
 
 
-class Promised(PeerMessage, tag=int(Kind.PROMISED)):
+class Promised(StreamMessage, tag=int(Kind.PROMISED)):
     """I refuse everything below ``epoch`` from now on, and this is my log.
 
     In the domain stream ``state_id`` is the disk behind the word, and ``voters`` are the (name, state id) that the
     reported log names as holders: a disk that was replaced meanwhile must not count.
     """
 
-    stream: int
     epoch: int
     accepted: int
     last: int
@@ -218,46 +227,46 @@ class Promised(PeerMessage, tag=int(Kind.PROMISED)):
     voters: tuple[tuple[str, str], ...] = ()
 
 
-class Open(PeerMessage, tag=int(Kind.OPEN)):
-    """The log of ``epoch`` is the one of epoch ``accepted`` up to ``last``. Have it, then answer Opened."""
+class Open(StreamMessage, tag=int(Kind.OPEN)):
+    """The log of ``epoch`` is the one of epoch ``accepted`` up to ``last``. Have it, then answer Opened.
 
-    stream: int
+    ``view`` says who is to hold a group's stream; the domain's is held by its voters.
+    """
+
     epoch: int
     accepted: int
     last: int
     stable: int
     checkpoint: int
+    view: View | None = None
 
 
-class Opened(PeerMessage, tag=int(Kind.OPENED)):
+class Opened(StreamMessage, tag=int(Kind.OPENED)):
     """I have the log of ``epoch`` complete up to ``last`` and accept ``epoch``."""
 
-    stream: int
     epoch: int
     last: int
 
 
-class RepairAsk(PeerMessage, tag=int(Kind.REPAIR_ASK)):
+class RepairAsk(StreamMessage, tag=int(Kind.REPAIR_ASK)):
     """Send me entries ``first`` … ``upto``, or the newest checkpoint if ``first`` is no longer kept.
 
     A checkpoint comes in blocks: of the one after ``checkpoint_seq`` the asker has ``checkpoint_offset`` bytes.
     """
 
-    stream: int
     first: int
     upto: int
     checkpoint_seq: int = 0
     checkpoint_offset: int = 0
 
 
-class Repair(PeerMessage, tag=int(Kind.REPAIR)):
+class Repair(StreamMessage, tag=int(Kind.REPAIR)):
     """Entries from ``first`` on, from a log accepted in ``accepted``, stable up to ``stable``.
 
     With ``checkpoint_seq`` > 0 the asker needs the state after that entry first: this is the block from
     ``checkpoint_offset`` on, of ``checkpoint_bytes`` in all; entries come with the last block.
     """
 
-    stream: int
     accepted: int
     stable: int
     first: int
@@ -268,7 +277,7 @@ class Repair(PeerMessage, tag=int(Kind.REPAIR)):
     checkpoint: bytes = b""
 
 
-class SubmitRefused(PeerMessage, tag=int(Kind.SUBMIT_REFUSED)):
+class SubmitRefused(StreamMessage, tag=int(Kind.SUBMIT_REFUSED)):
     """To incarnation ``to``: there will be no answer to ``first_n``.
 
     ``reason`` is "gap" (go on after ``last_n``), "too old" (not numbered, and never will be) or "forgotten" (it was
@@ -276,17 +285,36 @@ class SubmitRefused(PeerMessage, tag=int(Kind.SUBMIT_REFUSED)):
     """
 
     to: int
-    stream: int
     first_n: int
     last_n: int
     reason: str
 
 
-class Refused(PeerMessage, tag=int(Kind.REFUSED)):
+class Refused(StreamMessage, tag=int(Kind.REFUSED)):
     """I have promised ``epoch``; what you sent is of a lower one."""
 
-    stream: int
     epoch: int
+
+
+class Accepted(StreamMessage, tag=int(Kind.ACCEPTED)):
+    """To incarnation ``to``, which is no member: what it submitted up to its number ``upto_n`` is stable."""
+
+    to: int
+    upto_n: int
+
+
+class Seen(StreamMessage, tag=int(Kind.SEEN)):
+    """The receiver has delivered everything up to ``upto``, in an epoch up to ``epoch``."""
+
+    epoch: int
+    upto: int
+
+
+class NotLeader(StreamMessage, tag=int(Kind.NOT_LEADER)):
+    """What you sent is for the leader: ``leader`` in ``epoch`` as far as I know; if that is "", look it up again."""
+
+    epoch: int
+    leader: str
 
 
 # --- Questions to the name server -------------------------------------------------------------------
@@ -319,12 +347,61 @@ class Answered(PeerMessage, tag=int(Kind.ANSWERED)):
     answer: dict[str, Any]
 
 
+# --- Node groups ------------------------------------------------------------------------------------
+
+
+class Grant(StreamMessage, tag=int(Kind.GRANT)):
+    """You are to lead this group in ``view``: recover its stream from the servers of ``base``, ask for activation."""
+
+    name: str
+    attributes: dict[str, AttributeValue]
+    view: View
+    base: View
+
+
+class GroupIs(StreamMessage, tag=int(Kind.GROUP_IS)):
+    """What the directory says of a group that you lead or serve by an old view; None if it has ended."""
+
+    active: View | None
+
+
+class Insert(StreamMessage, tag=int(Kind.INSERT)):
+    """I want to carry this group."""
+
+
+class Inserted(StreamMessage, tag=int(Kind.INSERTED)):
+    """Incarnation ``to`` is a member. ``state`` is the node group after entry ``seq``; go on with the next one."""
+
+    to: int
+    epoch: int
+    seq: int
+    state: bytes
+
+
+class Leave(StreamMessage, tag=int(Kind.LEAVE)):
+    """Nobody on my node needs this group any more."""
+
+
+class Complaint(StreamMessage, tag=int(Kind.COMPLAINT)):
+    """I serve this group and do not hear the leader of ``epoch``."""
+
+    epoch: int
+
+
+class Orphan(StreamMessage, tag=int(Kind.ORPHAN)):
+    """All servers of the group that I know are down. I followed it in ``epoch`` and delivered up to ``delivered``."""
+
+    epoch: int
+    delivered: int
+
+
 AnyPeerMessage = (
     LeaderAlive | Alive | AliveAck | Register | Unwelcome | NodeListAsk | NodeList | Suspect | Goodbye
     | Canvass | Support | Claim | Yield
     | Submit | Order | Held | Beat | Promised | Open | Opened | RepairAsk | Repair
-    | SubmitRefused | Refused
+    | SubmitRefused | Refused | Accepted | Seen | NotLeader
     | Ask | Tell | Answered
+    | Grant | GroupIs | Insert | Inserted | Leave | Complaint | Orphan
 )  # fmt: skip
 
 PEER_CODEC: Codec[AnyPeerMessage] = Codec(AnyPeerMessage)

@@ -35,8 +35,8 @@ node_ids = st.tuples(names, incarnations)
 attributes = st.fixed_dictionaries(
     {},
     optional={
-        "servers": st.integers(0, 4),
-        "k": st.integers(0, 4),
+        "replicas": st.integers(0, 4),
+        "commit_k": st.integers(0, 4),
         "durable": st.booleans(),
         "on_quorum_lost": st.sampled_from(("wait", "continue", "dissolve", "")),
         "note": st.one_of(st.none(), st.floats(allow_nan=False), st.text(max_size=3), st.lists(st.text(max_size=2))),

@@ -131,7 +131,7 @@ def test_refusals_for_an_older_incarnation_are_ignored() -> None:
     trio.boot("D")
     trio.run(2.0)
     number = trio.set("D", "color", "red")
-    trio.frame("A", "D", SubmitRefused(old, 0, 1, 0, "too old"))
+    trio.frame("A", "D", SubmitRefused(0, old, 1, 0, "too old"))
     assert number not in trio.replies
     trio.run(0.3)
     assert "red" == trio.value(number)

@@ -48,7 +48,7 @@ def test_a_forgotten_answer_is_unknown() -> None:
     trio.loses = lambda sender, receiver, message: isinstance(message, Answered) and receiver == "D"
     number = trio.set("D", "color", "red", timeout=100.0)
     trio.run(0.05)
-    trio.frame("A", "D", SubmitRefused(trio.engines["D"].incarnation, 0, 1, 1, "forgotten"))
+    trio.frame("A", "D", SubmitRefused(0, trio.engines["D"].incarnation, 1, 1, "forgotten"))
     assert ("unknown", "forgotten") == (_problem(trio, number).family, _problem(trio, number).code)
     trio.heal()
     later = trio.set("D", "size", "large")

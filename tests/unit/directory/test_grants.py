@@ -123,7 +123,7 @@ def test_a_durable_server_that_restarts_unnoticed_gets_a_new_epoch() -> None:
 def test_a_durable_group_of_one_goes_on_when_its_server_returns() -> None:
     scene = Scene()
     scene.up("x")
-    group_id = scene.form("g", "x", durable=True, servers=1)
+    group_id = scene.form("g", "x", durable=True, replicas=1)
     scene.down("x")
     assert scene.group(group_id).pending is None
     scene.up("x", incarnation=2)
@@ -141,7 +141,7 @@ def test_a_durable_server_with_another_disk_is_no_server() -> None:
 
 
 def test_a_durable_group_with_enough_servers_is_left_alone() -> None:
-    scene, group_id = scene_with_group(durable=True, servers=2)
+    scene, group_id = scene_with_group(durable=True, replicas=2)
     scene.down("x")
     before = scene.group(group_id)
     scene.up("x", incarnation=2)
@@ -149,7 +149,7 @@ def test_a_durable_group_with_enough_servers_is_left_alone() -> None:
 
 
 def test_a_grant_has_no_more_servers_than_the_group_wants() -> None:
-    scene, group_id = scene_with_group(servers=2)
+    scene, group_id = scene_with_group(replicas=2)
     scene.propose(group_id, ("w", 1), ("x", 1))
     scene.down("y")
     pending = scene.group(group_id).pending

@@ -76,10 +76,10 @@ def test_strange_group_names_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     "attributes",
     [
-        {"servers": 0},
-        {"servers": True},
-        {"servers": 2, "k": 3},
-        {"k": 0},
+        {"replicas": 0},
+        {"replicas": True},
+        {"replicas": 2, "commit_k": 3},
+        {"commit_k": 0},
         {"durable": 1},
         {"on_quorum_lost": "pray"},
         {"durable": True, "on_quorum_lost": "continue"},

@@ -3,8 +3,7 @@
 An entry of the domain stream is the bytes of one command. It is stored on disk and read by later versions,
 so tags and the order of fields never change and no tag is ever used for something else.
 
-A *server* is ``(name, incarnation)``; in durable groups it is ``(name, state id)``, because there the disk
-and not the process is what holds the stream. *by* and *asker* are the node that acts: name and incarnation.
+*by* and *asker* are the node that acts: name and incarnation.
 
 All field types are closed (no ``Any``): whether bytes are a command must never depend on how deep the
 reader's stack happens to be, or two voters could disagree.
@@ -14,11 +13,8 @@ from __future__ import annotations
 
 import msgspec
 
+from ..views import AttributeValue, NodeId, Server
 from .limits import COMMAND_BYTES_MAX, SHOWN_CHARS_MAX
-
-Server = tuple[str, int | str]
-NodeId = tuple[str, int]
-AttributeValue = bool | int | float | str | list[str] | None
 
 
 class Command(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):

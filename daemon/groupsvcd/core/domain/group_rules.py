@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .commands import ActivateView, ContinueGroup, DropGroup, FormGroup, NodeId, ProposeView, shown
-from .groups import Group, GroupTable, View, problem_with_attributes, problem_with_name
+from ..views import NodeId, View
+from .commands import ActivateView, ContinueGroup, DropGroup, FormGroup, ProposeView, shown
+from .groups import Group, GroupTable, problem_with_attributes, problem_with_name
 from .limits import ACTIVATIONS_MAX, GROUPS_MAX
 from .nodes import NodeTable
 
@@ -53,7 +54,7 @@ class GroupRules:
             attributes=dict(command.attributes),
             formed_by=asker,
             newest_epoch=seq,
-            active=View(epoch=seq, leader=command.asker, servers=(server,), k=1),
+            active=View(epoch=seq, leader=command.asker, servers=(server,), k=1, activated=seq),
             pending=None,
         )
         self._groups.put(group)
@@ -88,23 +89,23 @@ class GroupRules:
         """Each for itself: the newest grant becomes active, the active one is so already."""
         if len(command.activations) > ACTIVATIONS_MAX:
             return refused(f"one entry activates at most {ACTIVATIONS_MAX} views", activations=[])
-        answers = [self._activate_view(group_id, epoch) for group_id, epoch in command.activations]
+        answers = [self._activate_view(seq, group_id, epoch) for group_id, epoch in command.activations]
         superseded = sum(1 for answer in answers if not answer["ok"])
         if superseded:
             return refused(f"{superseded} of {len(answers)} activations were refused", activations=answers)
         return {"ok": True, "activations": answers}
 
-    def _activate_view(self, group_id: int, epoch: int) -> Answer:
+    def _activate_view(self, seq: int, group_id: int, epoch: int) -> Answer:
         which = {"id": group_id, "epoch": epoch}
         group = self._groups.get(group_id)
         if group is None:
             return {**_no_such_group(group_id), **which}
         if group.pending is not None and group.pending.epoch == epoch:
-            self._groups.activate(group)
+            group = self._groups.activate(group, seq)
         elif group.active.epoch != epoch:
             problem = f"epoch {epoch} is not the newest granted, {group.newest_epoch}, or was withdrawn"
             return {**refused(problem, group=group.as_answer()), **which}
-        return {"ok": True, **which}
+        return {"ok": True, "activated": group.active.activated, **which}
 
     def continue_group(self, seq: int, command: ContinueGroup) -> Answer:
         """A forced grant, to whoever has something left of the stream."""

@@ -23,41 +23,14 @@ import msgspec
 
 from groupsvc.wire.limits import GROUP_NAME_CHARS_MAX
 
-from .commands import AttributeValue, NodeId, Server, shown
+from ..views import AttributeValue, NodeId, Server, View
+from .commands import shown
 from .limits import ATTRIBUTES_BYTES_MAX, GROUP_SERVERS_MAX, GROUP_SERVERS_WANTED
 from .nodes import NAME_CHARACTERS, UP, NodeTable
 
 _NAME_CHARACTERS = NAME_CHARACTERS | {"/"}
 _QUORUM_LOST_WORDS = ("wait", "continue", "dissolve")
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
-
-
-class View(msgspec.Struct, frozen=True, array_like=True):
-    """Who orders and who holds a stream. ``leader`` is the name of one of ``servers``.
-
-    ``base`` is the epoch of the view that was active when this one was granted, ``replaces`` the newest
-    epoch granted before; both are 0 in the first view of a group.
-    """
-
-    epoch: int
-    leader: str
-    servers: tuple[Server, ...]
-    k: int
-    forced: bool = False
-    base: int = 0
-    replaces: int = 0
-
-    def as_answer(self) -> dict[str, Any]:
-        """The view as plain data."""
-        return {
-            "epoch": self.epoch,
-            "leader": self.leader,
-            "servers": [list(server) for server in self.servers],
-            "k": self.k,
-            "forced": self.forced,
-            "base": self.base,
-            "replaces": self.replaces,
-        }
 
 
 class Group(msgspec.Struct, frozen=True, array_like=True):
@@ -89,12 +62,12 @@ class Group(msgspec.Struct, frozen=True, array_like=True):
     @property
     def servers_wanted(self) -> int:
         """r: how many servers the group should have."""
-        return _whole_number(self.attributes.get("servers"), GROUP_SERVERS_WANTED)
+        return _whole_number(self.attributes.get("replicas"), GROUP_SERVERS_WANTED)
 
     @property
     def k_wanted(self) -> int:
         """How many servers must have an entry before it is stable, when there are enough of them."""
-        return _whole_number(self.attributes.get("k"), default_k(self.servers_wanted))
+        return _whole_number(self.attributes.get("commit_k"), default_k(self.servers_wanted))
 
     def as_answer(self) -> dict[str, Any]:
         """The record as plain data."""
@@ -126,12 +99,12 @@ def problem_with_attributes(attributes: dict[str, AttributeValue]) -> str:
     """Why no group can have these attributes, or "". Names unknown here belong to other layers."""
     if len(_encoder.encode(attributes)) > ATTRIBUTES_BYTES_MAX:
         return f"the attributes take more than {ATTRIBUTES_BYTES_MAX} bytes"
-    wanted = attributes.get("servers", GROUP_SERVERS_WANTED)
+    wanted = attributes.get("replicas", GROUP_SERVERS_WANTED)
     if type(wanted) is not int or not 1 <= wanted <= GROUP_SERVERS_MAX:
-        return f"attribute servers must be a whole number from 1 to {GROUP_SERVERS_MAX}"
-    k = attributes.get("k", 1)
+        return f"attribute replicas must be a whole number from 1 to {GROUP_SERVERS_MAX}"
+    k = attributes.get("commit_k", 1)
     if type(k) is not int or not 1 <= k <= wanted:
-        return f"attribute k must be a whole number from 1 to servers, which is {wanted}"
+        return f"attribute commit_k must be a whole number from 1 to replicas, which is {wanted}"
     durable = attributes.get("durable", False)
     if type(durable) is not bool:
         return "attribute durable must be true or false"
@@ -269,11 +242,12 @@ class GroupTable:
         leader = next((name for name, which in servers if (name, which) in active), servers[0][0])
         self.grant(group, seq, leader, servers, k=min(group.k_wanted, len(servers)), forced=False)
 
-    def activate(self, group: Group) -> Group:
-        """The pending view is the active one."""
+    def activate(self, group: Group, seq: int) -> Group:
+        """Entry ``seq`` makes the pending view the active one."""
         if group.pending is None:
             return group
-        activated = msgspec.structs.replace(group, active=group.pending, pending=None)
+        active = msgspec.structs.replace(group.pending, activated=seq)
+        activated = msgspec.structs.replace(group, active=active, pending=None)
         self.put(activated)
         return activated
 

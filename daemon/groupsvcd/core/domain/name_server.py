@@ -234,7 +234,7 @@ class NameServer:
 
     def _refuse(self, origin: NodeId, n: int, last_n: int, reason: str) -> None:
         if self.may_acknowledge:
-            refusal = SubmitRefused(origin[1], DOMAIN_STREAM, n, last_n, reason)
+            refusal = SubmitRefused(DOMAIN_STREAM, origin[1], n, last_n, reason)
             self.turn.send(origin[0], refusal, valid_until=self.roll.office_until)
 
     # --- Calls and answers ---

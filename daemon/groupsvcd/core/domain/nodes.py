@@ -20,7 +20,8 @@ import msgspec
 from groupsvc.wire.limits import NODE_NAME_BYTES_MAX
 
 from ..peer_messages import NodeEntry
-from .commands import NodeId, NodeUp, shown
+from ..views import NodeId
+from .commands import NodeUp, shown
 from .limits import ADDRESS_CHARS_MAX, FORMER_INCARNATIONS_MAX, NODES_MAX, STATE_ID_CHARS_MAX
 
 UP = "up"

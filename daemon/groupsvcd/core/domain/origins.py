@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from .commands import NodeId
+from ..views import NodeId
 from .limits import ANSWERS_BYTES_MAX, ORIGINS_MAX
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")

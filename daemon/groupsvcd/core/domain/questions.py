@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..peer_messages import Ask
-from .commands import NodeId
+from ..views import NodeId
 
 if TYPE_CHECKING:
     from .directory import Directory

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from ..parameters import Parameters
 from ..peer_messages import Alive, PeerMessage, Register, Suspect, Unwelcome
 from ..turn import Turn
-from .commands import AnyCommand, NodeDown, NodeGone, NodeId, NodeUp, VoterReplaced
+from ..views import NodeId
+from .commands import AnyCommand, NodeDown, NodeGone, NodeUp, VoterReplaced
 from .nodes import UP, Node
 from .roll_call import RollCall
 from .suspicions import Suspicions

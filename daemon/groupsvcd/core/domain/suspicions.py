@@ -7,7 +7,7 @@ refused, within a short time; with nobody else to ask, the name server's own ref
 
 from __future__ import annotations
 
-from .commands import NodeId
+from ..views import NodeId
 
 
 class Suspicions:

@@ -101,7 +101,7 @@ class Stage:
 
     def refused(self, n: int, reason: str) -> None:
         """The name server will not answer a command."""
-        self.requests.on_submit_refused(SubmitRefused(ME, 0, n, n - 1, reason))
+        self.requests.on_submit_refused(SubmitRefused(0, ME, n, n - 1, reason))
 
 
 def _problem(reply: ClientReply) -> tuple[str, str]:
@@ -220,7 +220,7 @@ def test_answers_for_another_incarnation_are_ignored() -> None:
     stage.look()
     stage.requests.on_tell(Tell(ME - 1, 7, 1, {"value": "wrong", "version": 1}))
     stage.answered(1, to=ME - 1)
-    stage.requests.on_submit_refused(SubmitRefused(ME - 1, 0, 1, 0, "too old"))
+    stage.requests.on_submit_refused(SubmitRefused(0, ME - 1, 1, 0, "too old"))
     assert [] == stage.replies()
 
 
