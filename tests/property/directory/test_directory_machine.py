@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -222,7 +223,8 @@ class DirectoryMachine(RuleBasedStateMachine):
                 continue
             if group.active != old.active:
                 assert isinstance(command, ActivateView)
-                assert old.pending == group.active
+                assert old.pending is not None
+                assert group.active == msgspec.structs.replace(old.pending, activated=seq)
                 assert old.newest_epoch == group.active.epoch
                 assert (group.id, group.active.epoch) in command.activations
             if group.newest_epoch != old.newest_epoch:

@@ -23,6 +23,7 @@ import msgspec
 
 from ..peer_messages import NodeEntry
 from ..records import NO_DOMAIN
+from ..views import NodeId, Server
 from .commands import (
     ActivateView,
     AnyCommand,
@@ -32,10 +33,8 @@ from .commands import (
     FormGroup,
     NodeDown,
     NodeGone,
-    NodeId,
     NodeUp,
     ProposeView,
-    Server,
     SetConfig,
     ViewStarted,
     VoterReplaced,

@@ -42,11 +42,11 @@ from ..stream.entries import Entry
 from ..stream.recovery import Phase, Recovery, counting_reports
 from ..stream.sequencer import Sequencer
 from ..turn import Turn
+from ..views import NodeId
 from .commands import (
     AnyCommand,
     NodeDown,
     NodeGone,
-    NodeId,
     NodeUp,
     ViewStarted,
     VoterReplaced,
