@@ -136,7 +136,11 @@ class Engine:
         turn, voter = self.turn, self.voter
         while True:
             while turn.round_trip:
-                self._on_message(Sender(turn.node, self.incarnation, self.domain), turn.round_trip.popleft())
+                what = turn.round_trip.popleft()
+                if isinstance(what, PeerMessage):
+                    self._on_message(Sender(turn.node, self.incarnation, self.domain), what)
+                else:
+                    what()
             if voter is not None:
                 voter.flush()
             if not turn.round_trip:

@@ -29,7 +29,7 @@ class Turn:
         self.node = node
         self.now = -math.inf
         self.effects: list[Effect] = []
-        self.round_trip: deque[PeerMessage] = deque()
+        self.round_trip: deque[PeerMessage | Callable[[], None]] = deque()
         self._writes: dict[int, tuple[float, Callable[[], None]]] = {}
         self._write_number = 0
 
@@ -44,6 +44,10 @@ class Turn:
         """One message to all that listen, and to ourselves."""
         self.effects.append(Multicast(topic, message, valid_until))
         self.round_trip.append(message)
+
+    def publish(self, topic: bytes, message: PeerMessage, valid_until: float = math.inf) -> None:
+        """One message to all others that listen."""
+        self.effects.append(Multicast(topic, message, valid_until))
 
     def reply(self, client: int, message: ClientReply, valid_until: float = math.inf) -> None:
         """One answer to a local client."""
@@ -93,6 +97,16 @@ class Turn:
         self._write_number += 1
         self._writes[self._write_number] = (self.now, safe)
         self.effects.append(Persist(self._write_number, records, then))
+
+    def remember(self, then: tuple[SendToPeer | Journal, ...] = (), done: Callable[[], None] | None = None) -> None:
+        """As ``persist``, for what memory alone holds: ``then`` leaves and ``done`` is called within this step."""
+        if done is not None:
+            self.round_trip.append(done)
+        for effect in then:
+            if isinstance(effect, SendToPeer) and effect.node == self.node:
+                self.round_trip.append(effect.message)
+            else:
+                self.effects.append(effect)
 
     def persisted(self, number: int) -> None:
         """The driver says that write ``number`` is safe."""

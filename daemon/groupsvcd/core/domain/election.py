@@ -36,6 +36,7 @@ from ..parameters import Parameters
 from ..peer_messages import DOMAIN_STREAM, Canvass, Claim, LeaderAlive, Refused, Support, Yield
 from ..stream.recovery import Phase, Recovery
 from ..turn import Turn
+from .mandate import Mandate
 from .standing import NEVER, Standing, priority_of
 
 if TYPE_CHECKING:
@@ -272,15 +273,13 @@ class Election:
         candidacy.deadline = self.turn.now + self._timers.claim_timeout
         candidacy.repeat_at = math.inf
         enough = self._enough(candidacy.canvass.formed)
-        candidacy.recovery = Recovery(
-            self.turn, voter.server, Claim(DOMAIN_STREAM, epoch, table, admitted),
-            enough=enough, enough_open=self._parameters.majority, timers=self._timers,
-            genesis=lambda: voter.genesis(table), won=self._won, opened=voter.opened,
-        )  # fmt: skip
+        mandate = Mandate(self, voter, self._parameters, epoch, table, admitted, enough)
+        candidacy.recovery = Recovery(voter.server, epoch, mandate, self._timers)
         self._promised_to = self.turn.node
         candidacy.recovery.begin()
 
-    def _won(self) -> None:
+    def won(self) -> None:
+        """Enough voters have promised us the epoch: the office is ours."""
         candidacy = self.candidacy
         invariant(candidacy is not None and candidacy.recovery is not None, "won without a claim")
         assert candidacy is not None

@@ -117,7 +117,7 @@ class NameServer:
         )
         for seq in range(server.delivered + 1, server.log.last + 1):
             duplicates.note(seq, server.log.entry(seq))
-        sequencer = Sequencer(self.turn, server, self.epoch, parameters.majority, duplicates, self._timers)
+        sequencer = Sequencer(server, self.epoch, parameters.majority, duplicates, self._timers)
         for name, last in self.recovery.opened_by.items():
             sequencer.holds(name, last)
         self.sequencer = sequencer

@@ -46,9 +46,11 @@ from ..peer_messages import (
     Yield,
 )
 from ..records import NO_DOMAIN, CheckpointRecord, NodeRecord, Record, Stored, StoredStream
+from ..stream.carrier import Carrier
 from ..stream.delivery import Holders
-from ..stream.entries import decode_entry, encode_entry
+from ..stream.entries import Entry, decode_entry, encode_entry
 from ..stream.recovery import Recovery
+from ..stream.replica import Replica, Retention
 from ..stream.server import Server
 from ..turn import Turn
 from .commands import FormDomain, VoterReplaced, decode_command, encode_command
@@ -78,7 +80,14 @@ class Voter:
             start = 0 if parameters.durable else parameters.started_ms
             log = StoredStream(base=start, checkpoint_seq=start)
         self.directory = self._fresh_directory(log.checkpoint)
-        self.server = Server(turn, DOMAIN_STREAM, log, parameters.all_voters, parameters, rng, self)
+        voters = parameters.all_voters
+        retention = Retention(
+            checkpoint_every=parameters.checkpoint_every, margin=parameters.retention_margin,
+            block_bytes=parameters.checkpoint_block_bytes, until_discarded=False,
+        )  # fmt: skip
+        carrier = Carrier(turn, DOMAIN_STREAM, voters)
+        replica = Replica(carrier, log, voters, retention, parameters.timers, rng, self)
+        self.server = Server(replica, log.promised, parameters.majority)
         self.office: NameServer | None = None
         self.election = Election(turn, self, parameters, rng)
         self._offered_domain = NO_DOMAIN
@@ -153,18 +162,17 @@ class Voter:
 
     # --- The stream's host ---
 
-    def deliver(self, seq: int, entry: bytes) -> None:
+    def deliver(self, seq: int, entry: Entry) -> None:
         """An entry of the domain stream is stable."""
-        parts = decode_entry(entry)
-        if parts.origin:
-            answer = self.directory.apply_entry(seq, (parts.origin, parts.incarnation), parts.n, parts.body)
+        if entry.origin:
+            answer = self.directory.apply_entry(seq, (entry.origin, entry.incarnation), entry.n, entry.body)
         else:
-            command = decode_command(parts.body)
+            command = decode_command(entry.body)
             invariant(command is not None, f"entry {seq} of the name server is no command")
             assert command is not None
             answer = self.directory.apply(seq, command)
         if self.office is not None:
-            self.office.applied(seq, parts, answer)
+            self.office.applied(seq, entry, answer)
 
     def restore(self, seq: int, state: bytes) -> None:
         """Continue from a checkpoint."""
@@ -325,7 +333,7 @@ class Voter:
             self.server.on_open(sender.name, message)
 
     def _on_repair_ask(self, sender: Sender, message: RepairAsk) -> None:
-        self.server.on_repair_ask(sender.name, message)
+        self.server.replica.on_repair_ask(sender.name, message)
 
     def _on_repair(self, sender: Sender, message: Repair) -> None:
         if self.office is not None:

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from ..records import Record
-from ..turn import Turn
-from .entries import decode_entry
+from .carrier import Carrier
+from .entries import Entry, decode_entry
 from .log import Log
 
 
@@ -26,7 +26,7 @@ class Holders(NamedTuple):
 class Host(Protocol):
     """What the stream is for: the state machine that its entries drive."""
 
-    def deliver(self, seq: int, entry: bytes) -> None:
+    def deliver(self, seq: int, entry: Entry) -> None:
         """Entry ``seq`` is stable and next in order."""
 
     def restore(self, seq: int, state: bytes) -> None:
@@ -45,23 +45,30 @@ class Host(Protocol):
 class Delivery:
     """How far the host has got."""
 
-    def __init__(self, turn: Turn, stream: int, host: Host, upto: int = 0) -> None:
-        self.turn = turn
-        self.stream = stream
+    def __init__(self, carrier: Carrier, host: Host, upto: int = 0) -> None:
+        self.turn = carrier.turn
+        self.stream = carrier.stream
         self.host = host
+        self._journals_entries = carrier.journals_entries
         self.upto = upto
 
     def advance(self, log: Log, stable: int) -> None:
         """Deliver what is stable and was not delivered yet."""
+        if self.upto >= stable:
+            return
+        if not self._journals_entries:
+            self.turn.journal("delivered", group=self.stream, epoch=log.accepted, seq=stable, first=self.upto + 1)
+        deliver = self.host.deliver
         while self.upto < stable:
             seq = self.upto + 1
             entry = log.entry(seq)
             parts = decode_entry(entry)
-            origin = f"{parts.origin}/{parts.incarnation}" if parts.origin else ""
-            self.turn.journal("delivered", group=self.stream, epoch=log.accepted, seq=seq, crc=crc32(entry),
-                              origin=origin, n=parts.n)  # fmt: skip
+            if self._journals_entries:
+                origin = f"{parts.origin}/{parts.incarnation}" if parts.origin else ""
+                self.turn.journal("delivered", group=self.stream, epoch=log.accepted, seq=seq, crc=crc32(entry),
+                                  origin=origin, n=parts.n)  # fmt: skip
             self.upto = seq
-            self.host.deliver(seq, entry)
+            deliver(seq, parts)
 
     def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
         """Go on behind a checkpoint."""

@@ -12,108 +12,97 @@ them by asking for the node list.
 
 from __future__ import annotations
 
-from random import Random
+import math
 
-from ..parameters import Timers
-from ..peer_messages import Beat, Order, Repair
-from ..turn import Turn
-from .assembly import Assembly
-from .delivery import Delivery, Host
-from .intake import Intake
-from .log import Log
-from .server import usable_entries, whom_to_ask
+from ..peer_messages import Beat, Order, Repair, Seen
+from .replica import Replica, usable_entries
+
+SEEN_EVERY = 256
+"""Entries after which a receiver tells how far it has got without being asked."""
 
 
 class Receiver:
-    """This node's follow-up of one stream, in memory."""
+    """Follows one stream with this node's copy."""
 
-    def __init__(
-        self, turn: Turn, stream: int, servers: tuple[str, ...], timers: Timers, rng: Random, host: Host
-    ) -> None:
-        self.turn = turn
-        self.stream = stream
-        self.servers = servers
-        self.epoch = 0
-        self.leader = ""
-        self.log = Log()
-        self.stable_said = 0
-        self._delivery = Delivery(turn, stream, host)
-        self.intake = Intake(self.log, timers, rng)
-        self._assembly = Assembly()
+    def __init__(self, replica: Replica, epoch: int = 0) -> None:
+        self.replica = replica
+        self.turn = replica.turn
+        self.epoch = epoch
+        self.heard_at = self.turn.now
+        self._seen_told = replica.delivered
 
     @property
     def delivered(self) -> int:
         """Up to where the host has got."""
-        return self._delivery.upto
-
-    @property
-    def stable(self) -> int:
-        """Up to where this copy is known to be stable."""
-        return min(self.stable_said, self.log.last)
+        return self.replica.delivered
 
     def follow(self, epoch: int, leader: str = "") -> bool:
         """Note the epoch of a frame; returns whether it is the one to follow (not an old one)."""
         if epoch < self.epoch:
             return False
+        replica = self.replica
         if epoch > self.epoch:
-            stable = self.stable
-            self.log.switch(epoch, stable, ())
-            self.stable_said = stable
-            self.intake.reset()
+            stable = replica.stable
+            replica.log.switch(epoch, stable, ())
+            replica.stable_said = stable
+            replica.intake.reset()
             self.epoch = epoch
-            self.leader = leader
+            replica.leader = leader
+            self.turn.mark("receiver-follows-new-epoch")
         if leader:
-            self.leader = leader
+            replica.leader = leader
+            self.heard_at = self.turn.now
         return True
 
     def on_order(self, sender: str, order: Order) -> None:
         """The leader orders entries."""
         if self.follow(order.epoch, sender):
-            self.intake.offer(order.first_seq, order.entries, self.turn.now)
+            self.replica.intake.offer(order.first_seq, order.entries, self.turn.now)
+            self.replica.learn_discard(order.discard)
             self._learn_stable(order.stable)
 
     def on_beat(self, sender: str, beat: Beat) -> None:
-        """The leader says where the stream stands."""
+        """The leader says where the stream stands, and wants to know where we do."""
         if self.follow(beat.epoch, sender):
-            self.intake.expect(beat.last, self.turn.now)
+            self.replica.intake.expect(beat.last, self.turn.now)
+            self.replica.learn_discard(beat.discard)
             self._learn_stable(beat.stable)
+            if self.delivered == beat.last or self.delivered != self._seen_told:
+                self.say_seen()
 
     def on_repair(self, sender: str, repair: Repair) -> None:
         """Entries that were asked for."""
+        replica = self.replica
         if repair.accepted > self.epoch:
             self.follow(repair.accepted)
         usable = usable_entries(repair, self.epoch)
-        if repair.checkpoint_seq > self.log.last:
-            state = self._assembly.take(sender, repair)
+        if repair.checkpoint_seq > replica.log.last:
+            state = replica.take_checkpoint_block(sender, repair)
             if state is None:
-                if self._assembly.grew:
-                    self.intake.progressed(self.turn.now)
-                    self.turn.send(sender, self._assembly.ask(sender, self.stream, self.log.last + 1, repair.first))
                 return
-            seq = repair.checkpoint_seq
-            self.log.set_checkpoint(seq, state, seq)
-            self.stable_said = seq
-            self._delivery.skip_to(seq, state, self.epoch)
-        if usable and repair.first <= self.log.last + 1:
-            self.intake.offer(repair.first, usable, self.turn.now)
-            taken = repair.first + len(usable) - 1
-            self._learn_stable(min(repair.stable, taken))
+            self.turn.mark("receiver-fetched-checkpoint")
+            replica.skip_to(repair.checkpoint_seq, state, self.epoch)
+        if usable and repair.first <= replica.log.last + 1:
+            replica.intake.offer(repair.first, usable, self.turn.now)
+            self._learn_stable(min(repair.stable, repair.first + len(usable) - 1))
 
     def _learn_stable(self, stable: int) -> None:
-        self.stable_said = max(self.stable_said, stable)
-        self._delivery.advance(self.log, self.stable)
+        self.replica.learn_stable(stable)
+        if self.delivered - self._seen_told >= SEEN_EVERY:
+            self.say_seen()
+
+    def say_seen(self) -> None:
+        """Tell the leader how far we have got."""
+        self._seen_told = self.delivered
+        if self.replica.leader:
+            self.replica.carrier.vouch(self.replica.leader, Seen(self.replica.stream, self.epoch, self.delivered))
 
     @property
     def deadline(self) -> float:
         """When the next repair is to be asked for."""
-        return self.intake.ask_at
+        return self.replica.intake.ask_at if self.replica.leader else math.inf
 
     def tick(self) -> None:
         """Ask for what is missing."""
-        ask = self.intake.next_ask(self.turn.now)
-        if ask is not None:
-            first, upto, attempt = ask
-            self._assembly.give_up()
-            target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
-            if target:
-                self.turn.send(target, self._assembly.ask(target, self.stream, first, upto))
+        if self.replica.leader:
+            self.replica.ask_for_missing()

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable
+from typing import Protocol
 from zlib import crc32
 
 from ..parameters import Timers
 from ..peer_messages import Claim, Open, Opened, Promised, Repair
-from ..turn import Turn
+from ..views import View
 from .builder import Builder
 from .server import Server
 
@@ -40,16 +40,46 @@ class Phase(enum.Enum):
     ABANDONED = "abandoned"
 
 
+class Authority(Protocol):
+    """By whose word a leader recovers a stream, and what is enough: all that differs between domain and groups."""
+
+    def claim(self, *, is_chosen: bool) -> Claim:
+        """What is said to those whose promise we want; ``is_chosen``: we have the chosen log by now."""
+
+    def asked(self) -> tuple[str, ...]:
+        """Whose promises and reports are wanted."""
+
+    def counting(self, reports: dict[str, Promised]) -> list[str] | None:
+        """Whose reports count, if they are enough to choose; else None."""
+
+    def opens(self) -> tuple[str, ...]:
+        """Who is told to open the log."""
+
+    def is_open(self, opened_by: dict[str, int]) -> bool:
+        """Whether enough have."""
+
+    def view(self) -> View | None:
+        """Who is to hold the stream, if the servers do not know that anyway."""
+
+    def genesis(self) -> tuple[bytes, ...]:
+        """The first entries of a stream that has none."""
+
+    def won(self) -> None:
+        """Enough have promised."""
+
+    def opened(self) -> None:
+        """Enough have opened."""
+
+
 class Recovery:
     """One leader's way from the authority for an epoch to an open stream."""
 
-    def __init__(
-        self, turn: Turn, server: Server, claim: Claim, *, enough: int, enough_open: int, timers: Timers,
-        genesis: Callable[[], tuple[bytes, ...]], won: Callable[[], None], opened: Callable[[], None],
-    ) -> None:  # fmt: skip
+    def __init__(self, server: Server, epoch: int, authority: Authority, timers: Timers) -> None:
+        turn = server.turn
         self.turn = turn
         self.server = server
-        self.epoch = claim.epoch
+        self.epoch = epoch
+        self.authority = authority
         self.phase = Phase.ASKING
         self.reports: dict[str, Promised] = {}
         self.incarnations: dict[str, int] = {}  # in which each of the others promised
@@ -57,13 +87,7 @@ class Recovery:
         self.opened_by: dict[str, int] = {}
         self.claimed_at = math.inf
         self.progress_at = turn.now
-        self._claim = claim
-        self._enough = enough
-        self._enough_open = enough_open
         self._timers = timers
-        self._genesis = genesis
-        self._won = won
-        self._opened = opened
         self._builder: Builder | None = None
         self._open: Open | None = None
         self._repeat_at = math.inf
@@ -80,32 +104,26 @@ class Recovery:
                 self._ask_all()
                 self._count()
 
-        self.turn.persist(self.server.promise_record(), done=safe)
+        self.server.carrier.persist(self.server.promise_record(), done=safe)
 
     def _ask_all(self) -> None:
         self._repeat_at = self.turn.now + self._wait
         self._wait = min(2 * self._wait, self._timers.repeat_max)
-        for name in self.server.servers:
+        claim, opens = self.authority.claim(is_chosen=self._open is not None), self.authority.opens()
+        for name in self.authority.asked():
             if name not in self.reports:
-                self.turn.send(name, self._claim_now())
-            elif name not in self.opened_by:
+                self.server.carrier.send(name, claim)
+            elif name in opens and name not in self.opened_by:
                 self._tell_open(name)
-
-    def _claim_now(self) -> Claim:
-        """The claim; once we have the chosen log, with the holders that it names."""
-        if self._open is None:
-            return self._claim
-        holders = self.server.holders()
-        return Claim(self.server.stream, self.epoch, holders.voters, holders.admitted)
 
     def _tell_open(self, name: str) -> None:
         """Only once our own log of the epoch is on disk: who opens fetches from it."""
         if self._open is not None and self.turn.node in self.opened_by and name != self.turn.node:
-            self.turn.send(name, self._open)
+            self.server.carrier.vouch(name, self._open)
 
     def on_promised(self, sender: str, incarnation: int, report: Promised) -> None:
         """A server promises and reports its log."""
-        if report.epoch != self.epoch or sender not in self.server.servers or self.phase is Phase.ABANDONED:
+        if report.epoch != self.epoch or sender not in self.authority.asked() or self.phase is Phase.ABANDONED:
             return
         if self.claimed_at == math.inf:
             return  # nobody was asked yet
@@ -114,15 +132,15 @@ class Recovery:
         self.incarnations[sender] = incarnation
         if self.phase is Phase.ASKING:
             self._count()
-        elif new:
+        elif new and sender in self.authority.opens():
             self._tell_open(sender)
             self._hurry()
 
     def _count(self) -> None:
-        counting = counting_reports(self.turn.node, self.reports)
-        if self.turn.node in counting and len(counting) >= self._enough:
+        counting = self.authority.counting(self.reports)
+        if counting is not None:
             self.reports = {name: self.reports[name] for name in counting}
-            self._won()
+            self.authority.won()
             self._choose()
 
     def _choose(self) -> None:
@@ -134,7 +152,7 @@ class Recovery:
         self.progress_at = self.turn.now
         if report.accepted == 0:
             builder = Builder(server.stream, me, 0, server.log.last, server.log.last, self._timers)
-            builder.entries.extend(self._genesis())
+            builder.entries.extend(self.authority.genesis())
         else:
             keep = server.common_upto(report.accepted, report.last)
             builder = Builder(server.stream, best, report.accepted, keep, report.last, self._timers)
@@ -149,7 +167,7 @@ class Recovery:
             return
         ask = builder.next_ask(self.turn.now)
         if ask is not None:
-            self.turn.send(builder.source, ask)
+            self.server.carrier.send(builder.source, ask)
         elif not builder.missing:
             self._install(builder, accepted)
 
@@ -164,8 +182,9 @@ class Recovery:
         server, turn = self.server, self.turn
         known = server.stable
         stable = max(report.stable for report in self.reports.values())
-        server.leader = turn.node
-        self._open = Open(server.stream, self.epoch, accepted, builder.reached, stable, server.log.checkpoint_seq)
+        server.replica.leader = turn.node
+        view = self.authority.view()
+        self._open = Open(server.stream, self.epoch, accepted, builder.reached, stable, server.log.checkpoint_seq, view)
         server.install(self.epoch, builder, stable)
         first = max(known, server.log.base)
         tail = [[seq, crc32(server.log.entry(seq))] for seq in range(first + 1, server.log.last + 1)]
@@ -182,15 +201,15 @@ class Recovery:
         new = sender not in self.opened_by
         self.opened_by[sender] = message.last
         if new and sender == self.turn.node:
-            for name in self.server.servers:
+            for name in self.authority.opens():
                 if name in self.reports:
                     self._tell_open(name)
             self._hurry()
         if self.phase is Phase.OPENING and self.turn.node in self.opened_by:
             self.progress_at = self.turn.now
-            if len(self.opened_by) >= self._enough_open:
+            if self.authority.is_open(self.opened_by):
                 self.phase = Phase.OPEN
-                self._opened()
+                self.authority.opened()
 
     def abandon(self) -> None:
         """Somebody else was quicker, or it took too long: nothing more is asked or counted."""
@@ -202,6 +221,18 @@ class Recovery:
         """A server came back as another incarnation: what it said before no longer counts for it."""
         self.reports.pop(name, None)
         self.opened_by.pop(name, None)
+        self._hurry()
+
+    def choose_anew(self) -> None:
+        """The reporter of the chosen log is lost before we have it: its promise no longer counts."""
+        if self.phase is not Phase.FETCHING or self._builder is None:
+            return
+        self.turn.mark("chosen-log-lost")
+        self.reports.pop(self._builder.source, None)
+        self._builder = None
+        self.phase = Phase.ASKING
+        self.progress_at = self.turn.now
+        self._count()
         self._hurry()
 
     def invite(self) -> None:
@@ -227,7 +258,7 @@ class Recovery:
         if self._builder is not None and self.phase is Phase.FETCHING:
             self._fetch_on(self._builder.source_accepted)
         if self.turn.now >= self._repeat_at:
-            if len(self.opened_by) == len(self.server.servers):
+            if all(name in self.opened_by for name in self.authority.opens()):
                 self._repeat_at = math.inf
             else:
                 self._ask_all()

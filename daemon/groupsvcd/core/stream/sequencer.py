@@ -14,7 +14,6 @@ from zlib import crc32
 from ..invariants import invariant
 from ..parameters import Timers
 from ..peer_messages import Beat, Held, Order
-from ..turn import Turn
 from .duplicates import DuplicateFilter
 from .entries import encode_entry
 from .server import Server
@@ -23,11 +22,10 @@ from .server import Server
 class Sequencer:
     """Orders the entries of one epoch."""
 
-    def __init__(
-        self, turn: Turn, server: Server, epoch: int, k: int, origins: DuplicateFilter, timers: Timers
-    ) -> None:
-        self.turn = turn
+    def __init__(self, server: Server, epoch: int, k: int, origins: DuplicateFilter, timers: Timers) -> None:
+        self.turn = server.turn
         self.server = server
+        self.carrier = server.carrier
         self.epoch = epoch
         self.origins = origins
         self._k = k
@@ -37,6 +35,7 @@ class Sequencer:
         self._fresh: list[bytes] = []
         self._stable_told = 0
         self._beat_at = math.inf
+        self.discard = 0
 
     @property
     def next_seq(self) -> int:
@@ -50,8 +49,9 @@ class Sequencer:
         if origin:
             self.origins.ordered((origin, incarnation), n, seq)
         self._fresh.append(entry)
-        self.turn.journal("ordered", group=self.server.stream, epoch=self.epoch, seq=seq, crc=crc32(entry),
-                          origin=f"{origin}/{incarnation}" if origin else "", n=n)  # fmt: skip
+        if self.carrier.journals_entries:
+            self.turn.journal("ordered", group=self.server.stream, epoch=self.epoch, seq=seq, crc=crc32(entry),
+                              origin=f"{origin}/{incarnation}" if origin else "", n=n)  # fmt: skip
         return seq
 
     def flush(self) -> None:
@@ -61,11 +61,12 @@ class Sequencer:
         server, fresh = self.server, tuple(self._fresh)
         self._fresh.clear()
         invariant(server.log.accepted == self.epoch, f"ordering in {self.epoch} on a log of {server.log.accepted}")
-        order = Order(server.stream, self.epoch, server.log.last + 1, fresh, server.stable)
+        first = server.log.last + 1
+        if not self.carrier.journals_entries:
+            self.turn.journal("ordered", group=server.stream, epoch=self.epoch, seq=first + len(fresh) - 1, first=first)
+        order = Order(server.stream, self.epoch, first, fresh, server.stable, self.discard)
         server.append_own(fresh)
-        for name in server.servers:
-            if name != self.turn.node:
-                self.turn.send(name, order)
+        self.carrier.publish(order)
         self._stable_told = server.stable
         self._beat_at = self.turn.now + self._timers.beat_interval
 
@@ -104,7 +105,7 @@ class Sequencer:
         """At the end of a step: what became stable and did not ride on an Order is told at once."""
         if self.server.stable > self._stable_told:
             self._stable_told = self.server.stable
-            self._beat(self.server.servers)
+            self.carrier.publish(self._beat())
 
     def _lagging(self) -> tuple[str, ...]:
         last, stable = self.server.log.last, self.server.stable
@@ -114,13 +115,11 @@ class Sequencer:
             if self._held.get(name, 0) < last or self._delivered.get(name, 0) < stable
         )
 
-    def _beat(self, names: tuple[str, ...]) -> None:
+    def _beat(self) -> Beat:
         server = self.server
-        beat = Beat(server.stream, self.epoch, server.log.last, server.stable, server.log.checkpoint_seq)
-        for name in names:
-            if name != self.turn.node:
-                self.turn.send(name, beat)
         self._beat_at = self.turn.now + self._timers.beat_interval
+        checkpoint = server.log.checkpoint_seq
+        return Beat(server.stream, self.epoch, server.log.last, server.stable, checkpoint, self.discard)
 
     @property
     def deadline(self) -> float:
@@ -130,8 +129,10 @@ class Sequencer:
     def tick(self) -> None:
         """Remind those who lag."""
         if self.turn.now >= self._beat_at:
-            lagging = self._lagging()
-            if any(name != self.turn.node for name in lagging):
-                self._beat(lagging)
+            lagging = [name for name in self._lagging() if name != self.turn.node]
+            if lagging:
+                beat = self._beat()
+                for name in lagging:
+                    self.carrier.vouch(name, beat)
             else:
                 self._beat_at = math.inf

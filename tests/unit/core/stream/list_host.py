@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from random import Random
 
 from groupsvcd.core.effects import Effect
-from groupsvcd.core.records import Record
+from groupsvcd.core.parameters import Timers
+from groupsvcd.core.records import Record, StoredStream
+from groupsvcd.core.stream.carrier import Carrier
 from groupsvcd.core.stream.delivery import Holders
-from groupsvcd.core.stream.entries import encode_entry
+from groupsvcd.core.stream.entries import Entry, encode_entry
+from groupsvcd.core.stream.replica import Replica, Retention
 from groupsvcd.core.turn import Turn
 
 
@@ -33,10 +37,10 @@ class ListHost:
     def __init__(self) -> None:
         self.delivered: list[bytes] = []
 
-    def deliver(self, seq: int, entry: bytes) -> None:
+    def deliver(self, seq: int, entry: Entry) -> None:
         """The next entry; none is skipped and none comes twice."""
         assert seq == len(self.delivered) + 1, (seq, len(self.delivered))
-        self.delivered.append(entry)
+        self.delivered.append(encode_entry(entry.origin, entry.incarnation, entry.n, entry.body))
 
     def restore(self, seq: int, state: bytes) -> None:
         """Become what the checkpoint says."""
@@ -54,6 +58,14 @@ class ListHost:
     def switching(self, epoch: int) -> tuple[Record, ...]:
         """Nothing besides."""
         return ()
+
+
+def replica_of(turn: Turn, host: ListHost, stored: StoredStream, servers: Sequence[str], **retention: int) -> Replica:
+    """A copy of stream 0 that tells the servers one by one and writes through the turn."""
+    keeps = {"checkpoint_every": 1_000, "margin": 200, "block_bytes": 1024 * 1024, **retention}
+    names = tuple(servers)
+    kept = Retention(**keeps, until_discarded=False)
+    return Replica(Carrier(turn, 0, names), stored, names, kept, Timers(), Random(1), host)
 
 
 def drain(turn: Turn) -> list[Effect]:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
 from groupsvcd.core.effects import SendToPeer
-from groupsvcd.core.parameters import Timers
 from groupsvcd.core.peer_messages import Beat, Order, Repair, RepairAsk
+from groupsvcd.core.records import StoredStream
 from groupsvcd.core.stream.receiver import Receiver
 from groupsvcd.core.turn import Turn
-from tests.unit.core.stream.list_host import ListHost, drain, entries, entry, state_after
+from tests.unit.core.stream.list_host import ListHost, drain, entries, entry, replica_of, state_after
 
 
 def _receiver() -> tuple[Receiver, ListHost, Turn]:
     turn, host = Turn("D"), ListHost()
     turn.now = 1.0
-    return Receiver(turn, 0, ("A", "B", "C"), Timers(), Random(1), host), host, turn
+    return Receiver(replica_of(turn, host, StoredStream(), "ABC")), host, turn
 
 
 @attrs.frozen
@@ -103,7 +101,7 @@ def test_a_new_epoch_drops_what_was_not_known_to_be_stable() -> None:
     receiver, host, _ = _receiver()
     receiver.on_order("A", Order(0, 7, 1, entries("abc"), 1))
     receiver.on_beat("B", Beat(0, 8, 1, 1, 0))
-    assert 1 == receiver.log.last
+    assert 1 == receiver.replica.log.last
     receiver.on_order("B", Order(0, 8, 2, entries("xy"), 3))
     assert list(entries("axy")) == host.delivered
 
@@ -113,7 +111,7 @@ def test_an_old_leader_is_not_listened_to() -> None:
     receiver, host, _ = _receiver()
     receiver.on_beat("B", Beat(0, 8, 0, 0, 0))
     receiver.on_order("A", Order(0, 7, 1, entries("abc"), 3))
-    assert ([], 0, "B") == (host.delivered, receiver.log.last, receiver.leader)
+    assert ([], 0, "B") == (host.delivered, receiver.replica.log.last, receiver.replica.leader)
 
 
 def test_of_a_repair_from_an_older_epoch_only_the_stable_part_is_taken() -> None:
@@ -122,7 +120,7 @@ def test_of_a_repair_from_an_older_epoch_only_the_stable_part_is_taken() -> None
     receiver.on_beat("B", Beat(0, 8, 3, 0, 0))
     receiver.on_repair("C", Repair(0, 7, 2, 1, entries("abc")))
     assert list(entries("ab")) == host.delivered
-    assert 2 == receiver.log.last
+    assert 2 == receiver.replica.log.last
 
 
 def test_a_lost_tail_is_noticed_and_asked_for() -> None:

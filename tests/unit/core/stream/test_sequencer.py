@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from groupsvcd.core.effects import Persist, SendToPeer
-from groupsvcd.core.parameters import Parameters, Timers
+from groupsvcd.core.parameters import Timers
 from groupsvcd.core.peer_messages import Beat, Held, Order, PeerMessage
 from groupsvcd.core.records import StoredStream
 from groupsvcd.core.stream.duplicates import DuplicateFilter
@@ -18,7 +17,7 @@ from groupsvcd.core.stream.entries import decode_entry
 from groupsvcd.core.stream.sequencer import Sequencer
 from groupsvcd.core.stream.server import Server
 from groupsvcd.core.turn import Turn
-from tests.unit.core.stream.list_host import ListHost, drain, entries
+from tests.unit.core.stream.list_host import ListHost, drain, entries, replica_of
 
 
 class Stage:
@@ -30,10 +29,10 @@ class Stage:
         self.host = ListHost()
         servers = tuple(names)
         stored = StoredStream(promised=7, accepted=7, entries=entries("ab"))
-        self.server = Server(self.turn, 0, stored, servers, Parameters(node="A", voters=servers), Random(1), self.host)
-        self.server.leader = "A"
+        self.server = Server(replica_of(self.turn, self.host, stored, servers), stored.promised, k)
+        self.server.replica.leader = "A"
         self.origins = DuplicateFilter({}, 1000)
-        self.sequencer = Sequencer(self.turn, self.server, 7, k, self.origins, Timers())
+        self.sequencer = Sequencer(self.server, 7, k, self.origins, Timers())
         self.writes: list[Persist] = []
 
     def said(self) -> list[tuple[str, PeerMessage]]:

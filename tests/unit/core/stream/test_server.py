@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import pytest
 
 from groupsvcd.core.effects import Effect, Persist, SendToPeer
 from groupsvcd.core.invariants import InvariantBroken
-from groupsvcd.core.parameters import Parameters
 from groupsvcd.core.peer_messages import (
     Beat,
     Held,
@@ -22,9 +19,10 @@ from groupsvcd.core.peer_messages import (
     RepairAsk,
 )
 from groupsvcd.core.records import AppendRecord, CheckpointRecord, OpenRecord, StoredStream
-from groupsvcd.core.stream.server import Server, usable_entries, whom_to_ask
+from groupsvcd.core.stream.replica import usable_entries, whom_to_ask
+from groupsvcd.core.stream.server import Server
 from groupsvcd.core.turn import Turn
-from tests.unit.core.stream.list_host import ListHost, drain, entries, state_after
+from tests.unit.core.stream.list_host import ListHost, drain, entries, replica_of, state_after
 
 ABC = ("A", "B", "C")
 
@@ -32,13 +30,12 @@ ABC = ("A", "B", "C")
 class Stage:
     """Server C on a disk whose writes the test completes."""
 
-    def __init__(self, stored: StoredStream | None = None, **parameters: int) -> None:
+    def __init__(self, stored: StoredStream | None = None, **retention: int) -> None:
         self.turn = Turn("C")
         self.turn.now = 10.0
         self.host = ListHost()
-        values = Parameters(node="C", voters=ABC, **parameters)  # type: ignore[arg-type]
         stored = stored or StoredStream(promised=7, accepted=7, entries=entries("ab"))
-        self.server = Server(self.turn, 0, stored, ABC, values, Random(1), self.host)
+        self.server = Server(replica_of(self.turn, self.host, stored, ABC, **retention), stored.promised, 2)
         self.writes: list[Persist] = []
 
     def said(self) -> list[tuple[str, PeerMessage]]:
@@ -127,7 +124,7 @@ def test_until_the_new_log_is_complete_the_old_one_is_reported_and_repaired_from
     stage.server.on_repair("B", Repair(0, 8, 0, 1, entries("wxy")))
     assert (7, 2) == (stage.server.report().accepted, stage.server.report().last)
     stage.said()
-    stage.server.on_repair_ask("A", RepairAsk(0, 1, 2))
+    stage.server.replica.on_repair_ask("A", RepairAsk(0, 1, 2))
     assert [("A", Repair(0, 7, 0, 1, entries("ab")))] == stage.said()
     stage.server.on_repair("B", Repair(0, 8, 0, 4, entries("z")))
     assert [("B", Opened(0, 8, 4))] == stage.sync()
@@ -182,7 +179,7 @@ def test_a_gap_is_repaired_and_stable_entries_are_delivered_in_order() -> None:
 
 def test_checkpoints_are_taken_and_a_margin_of_entries_is_kept() -> None:
     """A short lag is repaired without sending the whole state."""
-    stage = Stage(checkpoint_every=5, retention_margin=2)
+    stage = Stage(checkpoint_every=5, margin=2)
     stage.server.on_order("A", Order(0, 7, 3, entries("cdefg"), 7))
     log = stage.server.log
     assert (7, 5, 7) == (log.checkpoint_seq, log.base, log.last)
@@ -195,11 +192,11 @@ def test_what_is_kept_no_longer_is_answered_with_a_checkpoint_in_blocks() -> Non
     """The entries after it come with the last block."""
     state = state_after(entries("ab"))
     stored = StoredStream(promised=7, accepted=7, base=2, entries=entries("cd"), checkpoint_seq=2, checkpoint=state)
-    stage = Stage(stored, checkpoint_block_bytes=len(state) - 1)
-    stage.server.on_repair_ask("B", RepairAsk(0, 1, 4))
+    stage = Stage(stored, block_bytes=len(state) - 1)
+    stage.server.replica.on_repair_ask("B", RepairAsk(0, 1, 4))
     ((_, first),) = stage.said()
     assert Repair(0, 7, 2, 3, (), 2, 0, len(state), state[:-1]) == first
-    stage.server.on_repair_ask("B", RepairAsk(0, 1, 4, 2, len(state) - 1))
+    stage.server.replica.on_repair_ask("B", RepairAsk(0, 1, 4, 2, len(state) - 1))
     ((_, second),) = stage.said()
     assert Repair(0, 7, 2, 3, entries("cd"), 2, len(state) - 1, len(state), state[-1:]) == second
 

@@ -1,0 +1,157 @@
+"""This node's copy of one stream: the log, what is stable of it, and how far it was handed up.
+
+Whether the node is a server or a receiver, it has one of these, and keeps it when it changes from one to the other:
+entries come in without gaps (``Intake``), what is stable goes up in order (``Delivery``), what others miss is given
+to them, and what nobody needs any more is dropped behind a checkpoint. What a node may *say* about its copy is the
+business of its role.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import attrs
+
+from ..parameters import Timers
+from ..peer_messages import Repair, RepairAsk
+from ..records import CheckpointRecord, StoredStream
+from .assembly import Assembly
+from .carrier import Carrier
+from .delivery import Delivery, Host
+from .intake import Intake
+from .log import Log
+
+REPAIR_BYTES_MAX = 1024 * 1024
+"""Entries in one repair answer: large enough to be quick, small enough not to delay liveness frames."""
+
+
+@attrs.frozen(kw_only=True)
+class Retention:
+    """How much of a stream is kept."""
+
+    checkpoint_every: int  # entries between two checkpoints
+    margin: int  # entries kept before a checkpoint so that a short lag needs none
+    block_bytes: int  # of a checkpoint, in one frame: does not delay liveness
+    until_discarded: bool = True  # whether an entry is kept until the leader says that all have delivered it
+
+
+class Replica:
+    """The copy, and what is done with it in every role."""
+
+    def __init__(
+        self, carrier: Carrier, stored: StoredStream, servers: tuple[str, ...], retention: Retention, timers: Timers,
+        rng: Random, host: Host,
+    ) -> None:  # fmt: skip
+        self.carrier = carrier
+        self.turn = carrier.turn
+        self.stream = carrier.stream
+        self.servers = servers
+        self.leader = ""
+        self.host = host
+        self.log = Log(stored)
+        self.stable_said = stored.checkpoint_seq
+        self.discard_said = self.log.base  # what the leader says that nobody needs any more
+        self.timers = timers
+        self.intake = Intake(self.log, timers, rng)
+        self.assembly = Assembly()
+        self.retention = retention
+        self._delivery = Delivery(carrier, host, stored.checkpoint_seq)
+
+    @property
+    def stable(self) -> int:
+        """Up to where this copy is known to be stable."""
+        return min(self.stable_said, self.log.last)
+
+    @property
+    def delivered(self) -> int:
+        """Up to where the host has got."""
+        return self._delivery.upto
+
+    # --- Delivering ---
+
+    def learn_stable(self, stable: int) -> None:
+        """``stable`` was said in the epoch of this log."""
+        if stable > self.stable_said:
+            self.stable_said = stable
+        self._delivery.advance(self.log, self.stable)
+        if self.delivered >= self.log.checkpoint_seq + self.retention.checkpoint_every:
+            self._take_checkpoint()
+
+    def learn_discard(self, discard: int) -> None:
+        """Everybody has delivered what is up to ``discard``."""
+        if discard > self.discard_said:
+            self.discard_said = discard
+
+    def _take_checkpoint(self) -> None:
+        seq, state = self.delivered, self.host.snapshot()
+        drop_upto = seq - self.retention.margin
+        if self.retention.until_discarded:
+            drop_upto = min(drop_upto, self.discard_said)
+        drop_upto = max(drop_upto, self.log.base)
+        self.log.set_checkpoint(seq, state, drop_upto)
+        self.carrier.persist(CheckpointRecord(self.stream, seq, state, drop_upto))
+        self.turn.mark("checkpoint-taken")
+
+    def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
+        """Go on behind a checkpoint: what we miss is no longer kept anywhere, or we begin here."""
+        self.log.set_checkpoint(seq, state, seq)
+        self.stable_said = max(self.stable_said, seq)
+        self._delivery.skip_to(seq, state, epoch)
+
+    # --- Repair ---
+
+    def on_repair_ask(self, sender: str, ask: RepairAsk) -> None:
+        """Somebody misses entries; answered from the log as it is, whatever was promised."""
+        log = self.log
+        if ask.first > log.base:
+            entries = log.slice(ask.first, ask.upto, REPAIR_BYTES_MAX)
+            if not entries:
+                return
+            answer = Repair(self.stream, log.accepted, self.stable, ask.first, entries)
+        else:
+            answer = self._checkpoint_block(ask)
+        self.carrier.send(sender, answer)
+        self.turn.mark("repair-answered")
+
+    def _checkpoint_block(self, ask: RepairAsk) -> Repair:
+        log, seq = self.log, self.log.checkpoint_seq
+        offset = ask.checkpoint_offset if ask.checkpoint_seq == seq else 0
+        end = offset + self.retention.block_bytes
+        entries = log.slice(seq + 1, ask.upto, REPAIR_BYTES_MAX) if end >= len(log.checkpoint) else ()
+        return Repair(
+            self.stream, log.accepted, self.stable, seq + 1, entries,
+            seq, offset, len(log.checkpoint), log.checkpoint[offset:end],
+        )  # fmt: skip
+
+    def take_checkpoint_block(self, sender: str, repair: Repair) -> bytes | None:
+        """A block of a checkpoint that is ahead of this log; returns the whole once it is there, else asks on."""
+        state = self.assembly.take(sender, repair)
+        if state is None and self.assembly.grew:
+            self.intake.progressed(self.turn.now)
+            ask = self.assembly.ask(sender, self.stream, self.log.last + 1, repair.first)
+            self.carrier.send(sender, ask)
+        return state
+
+    def ask_for_missing(self) -> None:
+        """Ask for the next gap, if it is time to."""
+        ask = self.intake.next_ask(self.turn.now)
+        if ask is None:
+            return
+        first, upto, attempt = ask
+        self.assembly.give_up()
+        target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
+        if target:
+            self.carrier.send(target, self.assembly.ask(target, self.stream, first, upto))
+
+
+def whom_to_ask(servers: tuple[str, ...], me: str, leader: str, attempt: int) -> str:
+    """The other servers in turn, the leader after all of them (SAM-06)."""
+    others = [name for name in servers if name not in (me, leader)] + [leader]
+    return others[attempt % len(others)]
+
+
+def usable_entries(repair: Repair, epoch: int) -> tuple[bytes, ...]:
+    """What a log of ``epoch`` may take from an answer: all of it from a log of the same epoch, else what is stable."""
+    if repair.accepted == epoch:
+        return repair.entries
+    return repair.entries[: max(0, repair.stable - repair.first + 1)]
