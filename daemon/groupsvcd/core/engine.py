@@ -32,6 +32,7 @@ from .domain.voter import Voter
 from .effects import Effect
 from .events import ClientFrame, ClientGone, Event, PeerFrame, PeerRefused, Persisted, Tick
 from .identity import Handler, Identity, Sender
+from .links import VOTERS, Links
 from .parameters import Parameters
 from .peer_messages import (
     AliveAck,
@@ -58,12 +59,15 @@ class Engine:
     def __init__(self, parameters: Parameters, stored: Stored, incarnation: int, rng: Random) -> None:
         self.parameters = parameters
         self.turn = Turn(parameters.node)
+        self.links = Links(self.turn)
         self.identity = Identity(incarnation, stored.domain)
         self.member = Member(self.turn, parameters, stored.state_id, self.identity, rng, self._declared_down)
         self.requests = Requests(self.turn, parameters, self.identity, self.member)
         self.voter: Voter | None = None
         if parameters.is_voter:
-            self.voter = Voter(self.turn, parameters, stored, rng, self.identity, self.member.nodes, self._agrees_with)
+            self.voter = Voter(
+                self.turn, parameters, stored, rng, self.identity, self.member.nodes, self.links, self._agrees_with
+            )
         self._handlers: dict[type, Handler] = {
             LeaderAlive: self._on_leader_alive,
             AliveAck: self._on_alive_ack,
@@ -99,8 +103,7 @@ class Engine:
         voter = self.voter
         self.turn.journal("started", state_id="" if voter is None else voter.state_id, voter=voter is not None,
                           formed=voter is not None and voter.formed)  # fmt: skip
-        for name, address in sorted(self.parameters.voter_addresses.items()):
-            self.turn.connect(name, address)
+        self.links.need(VOTERS, dict(sorted(self.parameters.voter_addresses.items())), listen=True)
         if voter is not None:
             voter.start()
         return self._finish()
@@ -129,6 +132,7 @@ class Engine:
     def _tick(self) -> None:
         self.member.tick()
         self.requests.tick()
+        self.links.tick()
         if self.voter is not None:
             self.voter.tick()
 
@@ -151,7 +155,7 @@ class Engine:
     @property
     def deadline(self) -> float:
         """When the next Tick is needed."""
-        at = min(self.member.deadline, self.requests.deadline)
+        at = min(self.member.deadline, self.requests.deadline, self.links.deadline)
         return at if self.voter is None else min(at, self.voter.deadline)
 
     # --- Frames ---

@@ -321,7 +321,7 @@ class NotLeader(StreamMessage, tag=int(Kind.NOT_LEADER)):
 
 
 class Ask(PeerMessage, tag=int(Kind.ASK)):
-    """A read of the directory. ``what`` is "group", "groups", "config" or "hand-over"."""
+    """A read of the directory. ``what`` is "group", "find", "groups", "config" or "hand-over"."""
 
     number: int
     what: str

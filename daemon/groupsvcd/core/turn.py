@@ -17,7 +17,7 @@ from typing import Any
 
 from groupsvc.wire.client_messages import ClientReply
 
-from .effects import Connect, Effect, Halt, Journal, Multicast, Persist, ReplyToClient, SendToPeer
+from .effects import Effect, Halt, Journal, Multicast, Persist, ReplyToClient, SendToPeer
 from .peer_messages import PeerMessage
 from .records import Record
 
@@ -52,11 +52,6 @@ class Turn:
     def reply(self, client: int, message: ClientReply, valid_until: float = math.inf) -> None:
         """One answer to a local client."""
         self.effects.append(ReplyToClient(client, message, valid_until))
-
-    def connect(self, node: str, address: str) -> None:
-        """Tell the driver where a node is reached."""
-        if node != self.node and address:
-            self.effects.append(Connect(node, address))
 
     def journal(
         self,

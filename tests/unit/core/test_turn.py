@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvcd.core.effects import Connect, Journal, Multicast, Persist, SendToPeer
+from groupsvcd.core.effects import Journal, Multicast, Persist, SendToPeer
 from groupsvcd.core.peer_messages import Goodbye, Held, Refused
 from groupsvcd.core.records import PromiseRecord
 from groupsvcd.core.turn import Turn
@@ -60,11 +60,3 @@ def test_the_oldest_unfinished_write_tells_whether_the_disk_hangs() -> None:
     assert 1.0 == turn.oldest_write_age
     turn.persisted(2)
     assert 0.0 == turn.oldest_write_age
-
-
-def test_nobody_connects_to_itself_or_to_nowhere() -> None:
-    turn = Turn("A")
-    turn.connect("A", "tcp://a:1")
-    turn.connect("B", "")
-    turn.connect("B", "tcp://b:1")
-    assert [Connect("B", "tcp://b:1")] == turn.effects

@@ -17,6 +17,7 @@ import math
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from ..links import OFFICE
 from ..parameters import Parameters
 from ..peer_messages import (
     DOMAIN_STREAM,
@@ -125,7 +126,7 @@ class NameServer:
         for node in directory.nodes.all():
             if node.status == UP:
                 duplicates.welcome((node.name, node.incarnation))
-        self.roster = Roster(self.turn, directory, self.roll, parameters, self.epoch, self._order)
+        self.roster = Roster(self.turn, directory, self.roll, parameters, self.epoch, voter.links, self._order)
         servers = tuple((name, directory.voters.get(name, "")) for name in parameters.all_voters)
         self._order(ViewStarted(self.epoch, me, servers, parameters.majority))
         mine = directory.nodes.get(me)
@@ -146,6 +147,7 @@ class NameServer:
         self.recovery.abandon()
         self.sequencer = None
         self.roster = None
+        self.voter.links.forget(OFFICE)
 
     def expire(self) -> None:
         """Leave office if a majority was silent for too long; first of all in every step."""

@@ -2,7 +2,8 @@
 
 A group that is there may be told at once: at worst the answer is old, and whoever is asked next knows better. "There
 is no such group", and any value that callers compare and set, must be true *now*. The name server knows that no
-other one had a majority at the time of the question once a majority has answered a call sent after it.
+other one had a majority at the time of the question once a majority has answered a call sent after it. Who only wants to
+*find* a group, to form it otherwise, need not wait: forming decides.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ class Questions:
 
 def needs_proof(directory: Directory, ask: Ask) -> bool:
     """Whether the answer must be known to be true now."""
-    return ask.what != "group" or directory.group(ask.key) is None
+    return ask.what != "find" and (ask.what != "group" or directory.group(ask.key) is None)
 
 
 def answer(directory: Directory, ask: Ask) -> tuple[dict[str, Any], str]:
     """(what the directory says, a problem or "")."""
-    if ask.what == "group":
+    if ask.what in ("group", "find"):
         group = directory.group(ask.key)
         return {"group": None if group is None else group.as_answer()}, ""
     if ask.what == "groups":

@@ -1,4 +1,4 @@
-"""What the clients of this node ask of the name server, and how every call ends exactly once.
+"""What this node and its clients ask of the name server, and how every call ends exactly once.
 
 A *question* is sent to whoever is name server and repeated until answered or late; late means *failed*: a
 read that was not answered did not happen.
@@ -44,13 +44,13 @@ WAITING_MAX = 10_000
 
 @attrs.define
 class Call:
-    """One client's call, until it is answered."""
+    """One call, until it is answered."""
 
-    client: int
-    id: int
+    client: int  # 0: this node itself
     deadline: float
     about: str
-    reply: Callable[[dict[str, Any]], ClientReply]
+    answered: Callable[[dict[str, Any]], None]
+    failed: Callable[[str, str, str], None]  # family, code, text
     command: Callable[[], bytes] | None = None  # made when it is sent: it may name our incarnation
     body: bytes = b""  # of a command that was sent
     ask: Ask | None = None  # of a question
@@ -143,13 +143,17 @@ class Requests:
     def _question(
         self, client: int, id: int, timeout: float, what: str, key: str, reply: Callable[[dict[str, Any]], ClientReply]
     ) -> None:
-        self._number += 1
-        ask = Ask(self._number, what, key)
-        call = Call(client, id, self._deadline(timeout), f"{what} {key!r}", reply, ask=ask)
+        answered, failed = self._to_client(client, id, reply)
+        call = Call(client, self._deadline(timeout), f"{what} {key!r}", answered, failed)
         if self._take(call):
-            self._questions[self._number] = call
-            self._send_question(call)
-            self._plan_repeat()
+            self._put_question(call, what, key)
+
+    def _put_question(self, call: Call, what: str, key: str) -> None:
+        self._number += 1
+        call.ask = Ask(self._number, what, key)
+        self._questions[self._number] = call
+        self._send_question(call)
+        self._plan_repeat()
 
     def _send_question(self, call: Call) -> None:
         if self._member.hears_leader and call.ask is not None:
@@ -160,11 +164,39 @@ class Requests:
         self, client: int, id: int, timeout: float, about: str, reply: Callable[[dict[str, Any]], ClientReply],
         command: Callable[[], bytes],
     ) -> None:  # fmt: skip
-        call = Call(client, id, self._deadline(timeout), about, reply, command=command)
+        answered, failed = self._to_client(client, id, reply)
+        call = Call(client, self._deadline(timeout), about, answered, failed, command=command)
         if self._take(call):
-            self._unsent.append(call)
-            self._send_more()
-            self._plan_repeat()
+            self._put_command(call)
+
+    def _put_command(self, call: Call) -> None:
+        self._unsent.append(call)
+        self._send_more()
+        self._plan_repeat()
+
+    def _to_client(
+        self, client: int, id: int, reply: Callable[[dict[str, Any]], ClientReply]
+    ) -> tuple[Callable[[dict[str, Any]], None], Callable[[str, str, str], None]]:
+        def answered(answer: dict[str, Any]) -> None:
+            self.turn.reply(client, reply(answer))
+
+        def failed(family: str, code: str, text: str) -> None:
+            self.turn.reply(client, Problem(id, family, code, text))  # type: ignore[arg-type]
+
+        return answered, failed
+
+    # --- Errands of this node itself ---
+
+    def ask(self, what: str, key: str, answered: Callable[[dict[str, Any]], None]) -> None:
+        """A question of the node itself; repeated until it is answered, however long that takes."""
+        self._put_question(Call(0, math.inf, f"{what} {key!r}", answered, _nobody), what, key)
+
+    def command(
+        self, about: str, body: Callable[[], bytes], answered: Callable[[dict[str, Any]], None],
+        failed: Callable[[str, str, str], None],
+    ) -> None:  # fmt: skip
+        """A command of the node itself; it fails only with the node's incarnation, or if it was left lying too long."""
+        self._put_command(Call(0, math.inf, about, answered, failed, command=body))
 
     def _take(self, call: Call) -> bool:
         if len(self._questions) + len(self._unsent) + len(self._sent) + len(self._hand_overs) < WAITING_MAX:
@@ -249,7 +281,7 @@ class Requests:
             self._hand_overs.append(call)
             self._settle_hand_overs()
         else:
-            self.turn.reply(call.client, call.reply(tell.answer))
+            call.answered(tell.answer)
 
     def _settle_hand_overs(self) -> None:
         """Whoever was named as successor calls: then it is done, whatever became of the answer to the question."""
@@ -257,7 +289,7 @@ class Requests:
         waiting: list[Call] = []
         for call in self._hand_overs:
             if call.ask is not None and call.ask.key == leader:
-                self.turn.reply(call.client, call.reply({}))
+                call.answered({})
             else:
                 waiting.append(call)
         self._hand_overs = waiting
@@ -268,7 +300,7 @@ class Requests:
         if call is None:
             return
         if not call.told:
-            self.turn.reply(call.client, call.reply(answered.answer))
+            call.answered(answered.answer)
         self._send_more()
 
     def on_submit_refused(self, refused: SubmitRefused) -> None:
@@ -289,8 +321,7 @@ class Requests:
     def _problem(self, call: Call, family: str, code: str, text: str) -> None:
         if not call.told:
             call.told = True
-            problem = Problem(call.id, family, code, text)  # type: ignore[arg-type]
-            self.turn.reply(call.client, problem)
+            call.failed(family, code, text)
 
     def on_client_gone(self, client: int) -> None:
         """Nobody is there to be told any more."""
@@ -306,6 +337,8 @@ class Requests:
             self._problem(call, "unknown", "declared down", f"this node was declared down while {call.about}")
         self._sent.clear()
         self._last_n = 0
+        self._unsent = [call for call in self._unsent if call.client]
+        self._questions = {number: call for number, call in self._questions.items() if call.client}
 
     # --- Time ---
 
@@ -347,3 +380,7 @@ class Requests:
         if not member.is_listed:
             return f"{call.about}: {self.turn.node} has not been let into the domain yet"
         return f"{call.about}: the name server {member.leader} did not answer in time"
+
+
+def _nobody(family: str, code: str, text: str) -> None:
+    """A question of the node itself failed with its incarnation, and so did what it was asked for."""

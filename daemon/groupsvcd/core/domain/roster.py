@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..links import OFFICE, Links
 from ..parameters import Parameters
 from ..peer_messages import Alive, PeerMessage, Register, Suspect, Unwelcome
 from ..turn import Turn
@@ -30,7 +31,7 @@ class Roster:
     """The name server's care for the list of nodes, in one term of office."""
 
     def __init__(
-        self, turn: Turn, directory: Directory, roll: RollCall, parameters: Parameters, epoch: int,
+        self, turn: Turn, directory: Directory, roll: RollCall, parameters: Parameters, epoch: int, links: Links,
         order: Callable[[AnyCommand], None],
     ) -> None:  # fmt: skip
         self.turn = turn
@@ -41,16 +42,14 @@ class Roster:
         self._parameters = parameters
         self._suspicions = Suspicions(parameters.timers.leader_silent)
         self._goodbyes: set[NodeId] = set()
-        self._reached: dict[str, str] = {}
-        for node in directory.nodes.all():
-            if node.status == UP:
-                self.reach(node.name, node.address)
+        self._links = links
+        links.need(
+            OFFICE, {node.name: node.address for node in directory.nodes.all() if node.status == UP}, listen=False
+        )
 
     def reach(self, name: str, address: str) -> None:
         """Have a connection to this node, so that it can be answered."""
-        if self._reached.get(name) != address:
-            self._reached[name] = address
-            self.turn.connect(name, address)
+        self._links.need_too(OFFICE, name, address)
 
     # --- Letting in ---
 

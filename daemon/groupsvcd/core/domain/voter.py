@@ -20,6 +20,7 @@ from random import Random
 
 from ..identity import Handler, Identity, Sender
 from ..invariants import invariant
+from ..links import Links
 from ..parameters import Parameters
 from ..peer_messages import (
     DOMAIN_STREAM,
@@ -66,13 +67,14 @@ class Voter:
 
     def __init__(
         self, turn: Turn, parameters: Parameters, stored: Stored, rng: Random, identity: Identity,
-        nodes: dict[str, NodeEntry], agrees: Callable[[str, dict[str, str]], bool],
+        nodes: dict[str, NodeEntry], links: Links, agrees: Callable[[str, dict[str, str]], bool],
     ) -> None:  # fmt: skip
         self.turn = turn
         self.parameters = parameters
         self.state_id = stored.state_id
         self.identity = identity
         self._nodes = nodes  # this node's copy of the list
+        self.links = links
         self._agrees = agrees  # whether another node's essential parameters are ours
         self._rng = rng
         log = stored.streams.get(DOMAIN_STREAM)
