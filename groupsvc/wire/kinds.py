@@ -67,6 +67,7 @@ class Kind(enum.IntEnum):
     LEAVE = 64
     COMPLAINT = 65
     ORPHAN = 66
+    LEFT = 67
 
     # Application to daemon.
     HELLO = 100

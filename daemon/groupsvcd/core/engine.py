@@ -6,6 +6,7 @@ Which part does what:
 
     member     registration, lease, node list        every node
     requests   calls of local clients                every node
+    groups     the groups this node carries          every node
     voter      stream, directory, election, office   voters only
 """
 
@@ -30,17 +31,21 @@ from .domain.requests import Requests
 from .domain.roster import difference
 from .domain.voter import Voter
 from .effects import Effect
-from .events import ClientFrame, ClientGone, Event, PeerFrame, PeerRefused, Persisted, Tick
+from .events import ClientFrame, ClientGone, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
 from .identity import Handler, Identity, Sender
 from .links import VOTERS, Links
+from .nodegroups.node_groups import NodeGroups
+from .nodegroups.station import Station
 from .parameters import Parameters
 from .peer_messages import (
+    DOMAIN_STREAM,
     AliveAck,
     Answered,
     Goodbye,
     LeaderAlive,
     NodeList,
     PeerMessage,
+    StreamMessage,
     SubmitRefused,
     Suspect,
     Tell,
@@ -63,6 +68,10 @@ class Engine:
         self.identity = Identity(incarnation, stored.domain)
         self.member = Member(self.turn, parameters, stored.state_id, self.identity, rng, self._declared_down)
         self.requests = Requests(self.turn, parameters, self.identity, self.member)
+        self.groups = NodeGroups(
+            Station(self.turn, parameters, self.identity, self.member, self.requests, self.links, rng)
+        )
+        self.member.carried = self.groups.carried
         self.voter: Voter | None = None
         if parameters.is_voter:
             self.voter = Voter(
@@ -125,6 +134,8 @@ class Engine:
             self._on_client(event.client, event.message)
         elif isinstance(event, PeerRefused):
             self._on_refused(event.node)
+        elif isinstance(event, LocalCall):
+            event.action()
         elif isinstance(event, ClientGone):
             self.requests.on_client_gone(event.client)
         return self._finish()
@@ -133,6 +144,7 @@ class Engine:
         self.member.tick()
         self.requests.tick()
         self.links.tick()
+        self.groups.tick()
         if self.voter is not None:
             self.voter.tick()
 
@@ -147,6 +159,9 @@ class Engine:
                     what()
             if voter is not None:
                 voter.flush()
+            self.groups.flush()
+            if not turn.round_trip:
+                self.groups.settle()
             if not turn.round_trip:
                 break
         effects, turn.effects = turn.effects, []
@@ -155,7 +170,7 @@ class Engine:
     @property
     def deadline(self) -> float:
         """When the next Tick is needed."""
-        at = min(self.member.deadline, self.requests.deadline, self.links.deadline)
+        at = min(self.member.deadline, self.requests.deadline, self.links.deadline, self.groups.deadline)
         return at if self.voter is None else min(at, self.voter.deadline)
 
     # --- Frames ---
@@ -197,6 +212,9 @@ class Engine:
             self._newest[name] = max(incarnation, self._newest.get(name, 0))
 
     def _on_message(self, sender: Sender, message: PeerMessage) -> None:
+        if isinstance(message, StreamMessage) and message.stream != DOMAIN_STREAM:
+            self.groups.on_message(sender, message)
+            return
         handler = self._handlers.get(type(message))
         if handler is not None:  # else it is for a voter, and this node is none
             handler(sender, message)
@@ -287,6 +305,7 @@ class Engine:
         self.member.give_up_lease()
 
         def safe() -> None:
+            self.groups.start_again("this node was declared down")
             identity.incarnation = identity.newest_incarnation
             self.requests.start_again()
             self.member.start_again()

@@ -75,6 +75,9 @@ class Parameters:
     retention_margin: int = 200  # entries kept before a checkpoint so that a short lag needs none
     answers_kept: int = 64  # per origin, so that a repeated command gets the same answer
     logical_lifetime: int = 100_000
+    group_checkpoint_every: int = 1_000  # entries between two checkpoints of a group's roll
+    history_entries_max: int = 100_000  # how far a member of a group may lag before nobody waits for it
+    journal_full: bool = False  # one line of history per entry of a group, instead of one per batch
 
     @property
     def is_voter(self) -> bool:

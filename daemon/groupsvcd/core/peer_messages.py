@@ -157,12 +157,13 @@ class Claim(StreamMessage, tag=int(Kind.CLAIM)):
 
     In the domain stream ``voters`` are the (name, state id) of the holders as of the end of the claimant's log: only
     these may promise. A disk that holds nothing yet may do so only if it is in ``admitted``: a founder's, or one whose
-    admission is known to be stable.
+    admission is known to be stable. In a group's stream ``view`` is what the directory granted.
     """
 
     epoch: int
     voters: tuple[tuple[str, str], ...] = ()
     admitted: tuple[tuple[str, str], ...] = ()
+    view: View | None = None
 
 
 class Yield(PeerMessage, tag=int(Kind.YIELD)):
@@ -184,13 +185,18 @@ class Submit(StreamMessage, tag=int(Kind.SUBMIT)):
 
 
 class Order(StreamMessage, tag=int(Kind.ORDER)):
-    """Entries in their order; what is up to ``stable`` may be delivered, what is up to ``discard`` forgotten."""
+    """Entries in their order; what is up to ``stable`` may be delivered, what is up to ``discard`` forgotten.
+
+    ``began`` is the number of the first entry of a group's view: whoever has delivered that number by an older one has
+    delivered what is lost for ever.
+    """
 
     epoch: int
     first_seq: int
     entries: tuple[bytes, ...]
     stable: int
     discard: int = 0
+    began: int = 0
 
 
 class Held(StreamMessage, tag=int(Kind.HELD)):
@@ -209,6 +215,7 @@ class Beat(StreamMessage, tag=int(Kind.BEAT)):
     stable: int
     checkpoint: int
     discard: int = 0
+    began: int = 0
 
 
 class Promised(StreamMessage, tag=int(Kind.PROMISED)):
@@ -382,15 +389,23 @@ class Leave(StreamMessage, tag=int(Kind.LEAVE)):
     """Nobody on my node needs this group any more."""
 
 
-class Complaint(StreamMessage, tag=int(Kind.COMPLAINT)):
+class Left(StreamMessage, tag=int(Kind.LEFT)):
+    """Incarnation ``to`` is no member of this group."""
+
+    to: int
+
+
+class Complaint(PeerMessage, tag=int(Kind.COMPLAINT)):
     """I serve this group and do not hear the leader of ``epoch``."""
 
+    group: int
     epoch: int
 
 
-class Orphan(StreamMessage, tag=int(Kind.ORPHAN)):
+class Orphan(PeerMessage, tag=int(Kind.ORPHAN)):
     """All servers of the group that I know are down. I followed it in ``epoch`` and delivered up to ``delivered``."""
 
+    group: int
     epoch: int
     delivered: int
 
@@ -401,7 +416,7 @@ AnyPeerMessage = (
     | Submit | Order | Held | Beat | Promised | Open | Opened | RepairAsk | Repair
     | SubmitRefused | Refused | Accepted | Seen | NotLeader
     | Ask | Tell | Answered
-    | Grant | GroupIs | Insert | Inserted | Leave | Complaint | Orphan
+    | Grant | GroupIs | Insert | Inserted | Leave | Left | Complaint | Orphan
 )  # fmt: skip
 
 PEER_CODEC: Codec[AnyPeerMessage] = Codec(AnyPeerMessage)

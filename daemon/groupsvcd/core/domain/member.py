@@ -44,6 +44,7 @@ class Member:
         self._identity = identity
         self._rng = rng
         self._declared_down = declared_down
+        self.carried: Callable[[], tuple[tuple[int, int], ...]] = lambda: ()  # what this node leads or serves
         self._count = 0
         self._sent: dict[int, float] = {}
         self._heard_at = -math.inf
@@ -67,7 +68,7 @@ class Member:
         self._sent[self._count] = now
         while (oldest := next(iter(self._sent))) and self._sent[oldest] < now - self._timers.lease:
             del self._sent[oldest]
-        self.turn.send(sender, Alive(call.epoch, call.n, self._count, state_id))
+        self.turn.send(sender, Alive(call.epoch, call.n, self._count, state_id, self.carried()))
         if call.list_version > self.list_version:
             self.turn.send(sender, NodeListAsk(self.list_version))
         if call.list_version and not self.is_listed:

@@ -26,11 +26,14 @@ from ..peer_messages import (
     AliveAck,
     Answered,
     Ask,
+    Complaint,
     Held,
     LeaderAlive,
     NodeList,
     NodeListAsk,
     Opened,
+    Orphan,
+    PeerMessage,
     Promised,
     Register,
     Submit,
@@ -54,6 +57,7 @@ from .commands import (
     decode_command,
     encode_command,
 )
+from .grants import Grants
 from .nodes import UP
 from .questions import Questions, answer, needs_proof
 from .roll_call import RollCall
@@ -77,6 +81,7 @@ class NameServer:
         self._parameters = parameters
         self._timers = parameters.timers
         self.roster: Roster | None = None  # from opening on
+        self.grants: Grants | None = None  # from opening on
         self._questions = Questions()
         self._under_way: set[bytes] = set()
         self._vouched = {turn.node: voter.identity.incarnation}  # voters whose disk is known to be the right one
@@ -127,6 +132,14 @@ class NameServer:
             if node.status == UP:
                 duplicates.welcome((node.name, node.incarnation))
         self.roster = Roster(self.turn, directory, self.roll, parameters, self.epoch, voter.links, self._order)
+        self.grants = Grants(
+            self.turn,
+            directory,
+            self._timers,
+            lambda: (me, voter.identity.incarnation),
+            order=self._order,
+            tell=self._tell_node,
+        )
         servers = tuple((name, directory.voters.get(name, "")) for name in parameters.all_voters)
         self._order(ViewStarted(self.epoch, me, servers, parameters.majority))
         mine = directory.nodes.get(me)
@@ -147,6 +160,7 @@ class NameServer:
         self.recovery.abandon()
         self.sequencer = None
         self.roster = None
+        self.grants = None
         self.voter.links.forget(OFFICE)
 
     def expire(self) -> None:
@@ -273,6 +287,23 @@ class NameServer:
             self.roster.on_sign_of_life(node_id)
             ack = AliveAck(incarnation, self.epoch, alive.count, self.roll.good_for(self.turn.now))
             self.turn.send(sender, ack, valid_until=self.roll.office_until)
+            if alive.groups and self.grants is not None:
+                self.grants.on_carried(node_id, alive.groups)
+
+    def _tell_node(self, name: str, message: PeerMessage) -> None:
+        """Say something in the name of this office."""
+        if self.may_acknowledge:
+            self.turn.send(name, message, valid_until=self.roll.office_until)
+
+    def on_complaint(self, sender: str, incarnation: int, complaint: Complaint) -> None:
+        """A server does not hear the leader of its group."""
+        if self.grants is not None and self.may_acknowledge:
+            self.grants.on_complaint((sender, incarnation), complaint.group, complaint.epoch)
+
+    def on_orphan(self, sender: str, incarnation: int, orphan: Orphan) -> None:
+        """A receiver has lost all its servers."""
+        if self.grants is not None and self.may_acknowledge:
+            self.grants.on_orphan((sender, incarnation), orphan.group, orphan.epoch, orphan.delivered)
 
     def on_node_list_ask(self, sender: str, ask: NodeListAsk) -> None:
         """A node wants to know what has changed."""
@@ -384,6 +415,8 @@ class NameServer:
     def deadline(self) -> float:
         """When something is to be done without a message."""
         at = min(self._call_at, self._watch_at, self.recovery.deadline, self.roll.office_until)
+        if self.grants is not None:
+            at = min(at, self.grants.deadline)
         return min(at, self.sequencer.deadline) if self.sequencer is not None else at
 
     def tick(self) -> None:
@@ -397,6 +430,8 @@ class NameServer:
             if now >= self._watch_at:
                 self._watch_at = now + self._timers.alive_interval
                 self.roster.watch()
+                if self.grants is not None and self.may_acknowledge:
+                    self.grants.watch()
                 self._yield_to_pinned()
 
     def flush(self) -> None:
@@ -406,5 +441,7 @@ class NameServer:
         self.sequencer.flush()
         self.sequencer.tell_stable()
         self._answer_questions()
+        if self.grants is not None:
+            self.grants.look()
         if self.voter.directory.list_version != self._list_version_called:
             self._call_at = min(self._call_at, self.turn.now + self._timers.alive_interval / 8)

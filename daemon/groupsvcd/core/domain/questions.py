@@ -2,8 +2,8 @@
 
 A group that is there may be told at once: at worst the answer is old, and whoever is asked next knows better. "There
 is no such group", and any value that callers compare and set, must be true *now*. The name server knows that no
-other one had a majority at the time of the question once a majority has answered a call sent after it. Who only wants to
-*find* a group, to form it otherwise, need not wait: forming decides.
+other one had a majority at the time of the question once a majority has answered a call sent after it. Who only
+wants to *find* a group, to form it otherwise, need not wait: forming decides.
 """
 
 from __future__ import annotations

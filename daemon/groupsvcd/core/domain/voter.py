@@ -29,6 +29,7 @@ from ..peer_messages import (
     Beat,
     Canvass,
     Claim,
+    Complaint,
     Held,
     LeaderAlive,
     NodeEntry,
@@ -36,6 +37,7 @@ from ..peer_messages import (
     Open,
     Opened,
     Order,
+    Orphan,
     Promised,
     Refused,
     Register,
@@ -236,6 +238,8 @@ class Voter:
             NodeListAsk: self._on_node_list_ask,
             Register: self._on_register,
             Suspect: self._on_suspect,
+            Complaint: self._on_complaint,
+            Orphan: self._on_orphan,
             Submit: self._on_submit,
             Ask: self._on_ask,
             Canvass: self._on_canvass,
@@ -270,6 +274,14 @@ class Voter:
     def _on_suspect(self, sender: Sender, message: Suspect) -> None:
         if self.roster is not None:
             self.roster.on_suspect(sender.name, message)
+
+    def _on_complaint(self, sender: Sender, message: Complaint) -> None:
+        if self.office is not None:
+            self.office.on_complaint(sender.name, sender.incarnation, message)
+
+    def _on_orphan(self, sender: Sender, message: Orphan) -> None:
+        if self.office is not None:
+            self.office.on_orphan(sender.name, sender.incarnation, message)
 
     def _on_submit(self, sender: Sender, message: Submit) -> None:
         if self.office is not None:

@@ -56,6 +56,10 @@ class DuplicateFilter:
         """``n`` of ``origin`` has become entry ``seq``."""
         self._table[origin] = (n, seq)
 
+    def forget(self, origin: Origin) -> None:
+        """The origin's failure was ordered: nothing of it is numbered any more."""
+        self._table.pop(origin, None)
+
     def welcome(self, origin: Origin) -> None:
         """The origin is known and has submitted nothing yet, so whatever comes first is not *too old*."""
         self._table.setdefault(origin, (0, 0))

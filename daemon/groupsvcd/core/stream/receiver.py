@@ -74,7 +74,7 @@ class Receiver:
         """Entries that were asked for."""
         replica = self.replica
         if repair.accepted > self.epoch:
-            self.follow(repair.accepted)
+            return  # the leader of that epoch will be heard, and says where it began
         usable = usable_entries(repair, self.epoch)
         if repair.checkpoint_seq > replica.log.last:
             state = replica.take_checkpoint_block(sender, repair)

@@ -36,6 +36,7 @@ class Sequencer:
         self._stable_told = 0
         self._beat_at = math.inf
         self.discard = 0
+        self.began = 0  # number of the first entry of a group's view
 
     @property
     def next_seq(self) -> int:
@@ -64,7 +65,7 @@ class Sequencer:
         first = server.log.last + 1
         if not self.carrier.journals_entries:
             self.turn.journal("ordered", group=server.stream, epoch=self.epoch, seq=first + len(fresh) - 1, first=first)
-        order = Order(server.stream, self.epoch, first, fresh, server.stable, self.discard)
+        order = Order(server.stream, self.epoch, first, fresh, server.stable, self.discard, self.began)
         server.append_own(fresh)
         self.carrier.publish(order)
         self._stable_told = server.stable
@@ -74,7 +75,12 @@ class Sequencer:
         """A server says what it has."""
         if held.epoch == self.epoch and sender in self.server.servers:
             self.holds(sender, held.upto)
-            self._delivered[sender] = max(held.delivered, self._delivered.get(sender, 0))
+            self.delivered_by(sender, held.delivered)
+
+    def delivered_by(self, name: str, upto: int) -> None:
+        """``name`` has delivered everything up to ``upto``."""
+        if upto > self._delivered.get(name, 0):
+            self._delivered[name] = upto
 
     def holds(self, name: str, upto: int) -> None:
         """``name`` has everything up to ``upto``."""
@@ -105,7 +111,7 @@ class Sequencer:
         """At the end of a step: what became stable and did not ride on an Order is told at once."""
         if self.server.stable > self._stable_told:
             self._stable_told = self.server.stable
-            self.carrier.publish(self._beat())
+            self.carrier.publish(self.beat())
 
     def _lagging(self) -> tuple[str, ...]:
         last, stable = self.server.log.last, self.server.stable
@@ -115,11 +121,12 @@ class Sequencer:
             if self._held.get(name, 0) < last or self._delivered.get(name, 0) < stable
         )
 
-    def _beat(self) -> Beat:
+    def beat(self) -> Beat:
+        """Where the stream stands."""
         server = self.server
         self._beat_at = self.turn.now + self._timers.beat_interval
         checkpoint = server.log.checkpoint_seq
-        return Beat(server.stream, self.epoch, server.log.last, server.stable, checkpoint, self.discard)
+        return Beat(server.stream, self.epoch, server.log.last, server.stable, checkpoint, self.discard, self.began)
 
     @property
     def deadline(self) -> float:
@@ -131,7 +138,7 @@ class Sequencer:
         if self.turn.now >= self._beat_at:
             lagging = [name for name in self._lagging() if name != self.turn.node]
             if lagging:
-                beat = self._beat()
+                beat = self.beat()
                 for name in lagging:
                     self.carrier.vouch(name, beat)
             else:

@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import math
 
+import msgspec
+
 from ..effects import Journal, SendToPeer
 from ..invariants import invariant
 from ..peer_messages import Beat, Held, Open, Opened, Order, Promised, Refused, Repair
@@ -93,9 +95,9 @@ class Server:
         """What makes the present promise last."""
         return PromiseRecord(self.stream, self.promised)
 
-    def report(self) -> Promised:
+    def report(self, *, whatever_there_is: bool = False) -> Promised:
         """The present promise and what the log is."""
-        if not self.complete:
+        if not (self.complete or whatever_there_is):
             return Promised(self.stream, self.promised, 0, 0, 0, 0)
         log = self.log
         holders = self.holders()
@@ -196,6 +198,8 @@ class Server:
             if message.epoch > self.promised:
                 self.promise(message.epoch)
             self._hears(sender)
+            if message.epoch == self.log.accepted and self.log.last >= message.last:
+                message = msgspec.structs.replace(message, accepted=message.epoch, last=self.log.last)
             keep = self.common_upto(message.accepted, message.last)
             self.builder = Builder(self.stream, sender, message.epoch, keep, message.last, self._timers)
             self._building = message

@@ -1,0 +1,189 @@
+"""The name server's care for the groups: every grant reaches its leader, and no group is left without one.
+
+All of it is level-triggered. What the directory says is compared with what was done about it; a lost message, a new
+name server, a leader that was away at the wrong moment change nothing in the end.
+
+- A granted view is told to its leader until it is active or replaced.
+- Servers that complain of one leader at one time, as many as could hide nothing stable from a successor, get another.
+- A group whose quorum is lost for ever goes on with what is left, or ends: as its attribute ``on_quorum_lost`` says.
+- A node that speaks of a group as it was is told how it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from ..parameters import Timers
+from ..peer_messages import Grant, GroupIs, PeerMessage
+from ..turn import Turn
+from ..views import NodeId, Server
+from .commands import AnyCommand, ContinueGroup, DropGroup, ProposeView
+from .groups import Group
+
+if TYPE_CHECKING:
+    from .directory import Directory
+
+COMPLAINTS_WITHIN_S = 1.0
+"""Complaints about one leader count together if they come within this time."""
+
+
+@attrs.define
+class _Told:
+    epoch: int
+    since: float
+    next_at: float
+    wait: float
+
+
+class Grants:
+    """One name server's care, in one term of office."""
+
+    def __init__(
+        self, turn: Turn, directory: Directory, timers: Timers, me: Callable[[], NodeId], *,
+        order: Callable[[AnyCommand], None], tell: Callable[[str, PeerMessage], None],
+    ) -> None:  # fmt: skip
+        self.turn = turn
+        self.directory = directory
+        self._timers = timers
+        self._me = me
+        self._order = order
+        self._tell = tell
+        self._told: dict[int, _Told] = {}
+        self._complaints: dict[int, dict[str, tuple[int, float]]] = {}
+        self._orphans: dict[int, dict[NodeId, tuple[int, int]]] = {}
+        self._lost_since: dict[int, float] = {}
+        self._applied = -1
+        self.deadline = math.inf
+
+    # --- Grants ---
+
+    def look(self) -> None:
+        """Tell every pending view to its leader, when it is new and again from time to time."""
+        now = self.turn.now
+        changed = self.directory.applied != self._applied
+        if not changed and now < self.deadline:
+            return
+        self._applied = self.directory.applied
+        self.deadline = math.inf
+        pending = self.directory.pending_grants()
+        for group in pending:
+            assert group.pending is not None
+            told = self._told.get(group.id)
+            if told is None or told.epoch != group.pending.epoch:
+                told = _Told(group.pending.epoch, now, -math.inf, self._timers.repeat_first)
+                self._told[group.id] = told
+            if now >= told.next_at:
+                told.next_at = now + told.wait
+                told.wait = min(2 * told.wait, self._timers.repeat_max)
+                grant = Grant(group.id, group.name, group.attributes, group.pending, group.active)
+                self._tell(group.pending.leader, grant)
+            self.deadline = min(self.deadline, told.next_at)
+        if len(self._told) > 2 * len(pending):
+            kept = {group.id for group in pending}
+            self._told = {group_id: told for group_id, told in self._told.items() if group_id in kept}
+
+    # --- Complaints ---
+
+    def on_complaint(self, sender: NodeId, group_id: int, epoch: int) -> None:
+        """A server does not hear the leader of its group."""
+        group = self.directory.groups.get(group_id)
+        if group is None or epoch < group.active.epoch:
+            self.correct(sender[0], group_id, group)
+            return
+        server = self.directory.groups.server_of(sender[0], group.durable)
+        view = group.active
+        if epoch != view.epoch or group.pending is not None or server not in view.servers or sender[0] == view.leader:
+            return
+        complaints = self._complaints.setdefault(group_id, {})
+        complaints[sender[0]] = (epoch, self.turn.now)
+        recent = [
+            name
+            for name, (of, at) in complaints.items()
+            if of == epoch and self.turn.now - at <= COMPLAINTS_WITHIN_S and name in view.names
+        ]
+        if len(recent) < view.promises_needed:
+            return
+        servers = tuple(
+            one for one in view.servers if one[0] != view.leader and self.directory.groups.is_server_up(group, one)
+        )
+        leader = next((name for name, _ in servers if name in recent), "")
+        if leader:
+            del self._complaints[group_id]
+            self.turn.mark("group-complaint")
+            k = min(group.k_wanted, len(servers))
+            self._order(ProposeView(group_id, group.newest_epoch, leader, servers, k, self._me()))
+
+    # --- Mismatches ---
+
+    def on_carried(self, sender: NodeId, carried: tuple[tuple[int, int], ...]) -> None:
+        """A node says what it leads or serves, by which epoch."""
+        groups = self.directory.groups
+        for group_id, epoch in carried:
+            group = groups.get(group_id)
+            if group is None or (epoch < group.active.epoch and sender[0] not in group.active.names):
+                self.correct(sender[0], group_id, group)
+
+    def correct(self, name: str, group_id: int, group: Group | None) -> None:
+        """Tell a node how a group is."""
+        self._tell(name, GroupIs(group_id, None if group is None else group.active))
+
+    # --- Lost quorums ---
+
+    def on_orphan(self, sender: NodeId, group_id: int, epoch: int, delivered: int) -> None:
+        """A receiver has lost all its servers."""
+        group = self.directory.groups.get(group_id)
+        if group is None:
+            self.correct(sender[0], group_id, None)
+        elif self.directory.nodes.is_up(sender):
+            self._orphans.setdefault(group_id, {})[sender] = (epoch, delivered)
+
+    def watch(self) -> None:
+        """Look for groups whose quorum is lost for ever."""
+        lost: dict[int, float] = {}
+        for group in self.directory.groups.all():
+            if self._is_lost(group):
+                since = lost[group.id] = self._lost_since.get(group.id, self.turn.now)
+                if self.turn.now - since >= 2 * self._timers.leader_silent:
+                    self._go_on_without(group, since)
+        self._lost_since = lost
+        self._orphans = {group_id: found for group_id, found in self._orphans.items() if group_id in lost}
+
+    def _is_lost(self, group: Group) -> bool:
+        if group.on_quorum_lost == "wait" or (group.pending is not None and group.pending.forced):
+            return False
+        return self.directory.groups.servers_gone(group) >= group.active.k
+
+    def _go_on_without(self, group: Group, since: float) -> None:
+        if group.on_quorum_lost == "dissolve":
+            self._drop(group)
+            return
+        up = self._servers_up(group)
+        if up:
+            names_in_base = [name for name, _ in up if name in group.active.names]
+            self._continue(group, (names_in_base or [up[0][0]])[0], up)
+            return
+        orphans = [(report, node) for node, report in self._orphans.get(group.id, {}).items()]
+        orphans = [one for one in orphans if self.directory.nodes.is_up(one[1])]
+        if orphans:
+            best = max(orphans, key=lambda one: one[0])[1]
+            server = self.directory.groups.server_of(best[0], group.durable)
+            if server is not None:
+                self._continue(group, best[0], (server,))
+        elif self.turn.now - since >= 2 * self._timers.lease:
+            self._drop(group)
+
+    def _servers_up(self, group: Group) -> tuple[Server, ...]:
+        candidates = dict.fromkeys((*group.newest.servers, *group.active.servers))
+        return tuple(server for server in candidates if self.directory.groups.is_server_up(group, server))
+
+    def _continue(self, group: Group, leader: str, servers: tuple[Server, ...]) -> None:
+        self.turn.mark("group-continued")
+        self._order(ContinueGroup(group.id, group.newest_epoch, leader, servers))
+
+    def _drop(self, group: Group) -> None:
+        self.turn.mark("group-given-up")
+        self._order(DropGroup(group.id, group.newest_epoch, self._me()))

@@ -1,0 +1,61 @@
+"""What a group's leader orders on its own account: views and members.
+
+The body of an entry without an origin is one of these. They are read by every member, by members of later versions
+and from durable groups' disks, so tags and the order of fields never change.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..views import NodeId, Server
+
+
+class Control(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """The common form of all control entries."""
+
+
+class ViewStarted(Control, frozen=True, tag=1):
+    """The first entry of every view. ``tail_may_be_lost``: the quorum of the view before was lost for ever."""
+
+    epoch: int
+    leader: str
+    servers: tuple[Server, ...]
+    k: int
+    members: tuple[NodeId, ...]
+    fence: int
+    tail_may_be_lost: bool = False
+
+
+class NodeInserted(Control, frozen=True, tag=2):
+    """This node carries the group from here on."""
+
+    node: NodeId
+
+
+class NodeRemoved(Control, frozen=True, tag=3):
+    """This node has left."""
+
+    node: NodeId
+
+
+class NodesFailed(Control, frozen=True, tag=4):
+    """These nodes were declared down, or came back as another incarnation; nothing of theirs is ordered any more."""
+
+    nodes: tuple[NodeId, ...]
+
+
+AnyControl = ViewStarted | NodeInserted | NodeRemoved | NodesFailed
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[AnyControl] = msgspec.msgpack.Decoder(AnyControl)
+
+
+def encode_control(control: AnyControl) -> bytes:
+    """The body of the entry."""
+    return _encoder.encode(control)
+
+
+def decode_control(body: bytes) -> AnyControl:
+    """The control entry in ``body``."""
+    return _decoder.decode(body)

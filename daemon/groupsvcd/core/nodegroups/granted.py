@@ -1,0 +1,89 @@
+"""The authority of a group's new leader: a grant of the directory.
+
+The directory granted epoch e with *base* P, the view that was active then, with servers S and quorum k. Whatever was
+stable in P is held by k of S. So |S| - k + 1 promises of servers *of P* are enough: together with any k of S they have
+one in common. A report of a log that was accepted after P is enough, too: whoever opened that log had asked so many
+before. Promises of others count for nothing, however many there are.
+
+A *forced* grant comes when the quorum of P is lost for ever. Then everybody who is up and may have something reports,
+and the best of it is what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..invariants import invariant
+from ..peer_messages import Claim, Promised
+from ..views import Server, View
+
+
+class Granted:
+    """What one recovery of a group's stream rests on."""
+
+    def __init__(
+        self, stream: int, me: str, view: View, base: View, *, is_up: Callable[[str], bool],
+        opened: Callable[[], None],
+    ) -> None:  # fmt: skip
+        self._stream = stream
+        self._me = me
+        self.granted = view
+        self.base = base
+        self._is_up = is_up
+        self._opened = opened
+        self._asked = tuple(dict.fromkeys((*base.names, *view.names)))
+        self._servers: dict[str, Server] = {}  # who is behind a name: in P it may have been another incarnation
+
+    def recognises(self, server: Server) -> bool:
+        """Whether this very server may promise; notes who it is."""
+        if server in self.base.servers or server in self.granted.servers:
+            self._servers[server[0]] = server
+            return True
+        return False
+
+    def claim(self, *, is_chosen: bool) -> Claim:
+        """The epoch is all there is to say: only the directory gives them."""
+        return Claim(self._stream, self.granted.epoch, view=self.granted)
+
+    def asked(self) -> tuple[str, ...]:
+        """The servers of P and of the new view."""
+        return self._asked
+
+    def counting(self, reports: dict[str, Promised]) -> list[str] | None:
+        """All reports, if enough of them are of servers of P, or one is of a log accepted after P."""
+        if self._me not in reports:
+            return None
+        if self.granted.forced:
+            missing = [name for name in self._asked if name not in reports and self._is_up(name)]
+            return None if missing else list(reports)
+        of_base = sum(1 for name in reports if self._servers.get(name) in self.base.servers)
+        if of_base >= self.base.promises_needed or self._is_later(reports):
+            return list(reports)
+        return None
+
+    def _is_later(self, reports: dict[str, Promised]) -> bool:
+        return any(report.accepted > self.base.epoch for report in reports.values())
+
+    def opens(self) -> tuple[str, ...]:
+        """The servers of the new view."""
+        return self.granted.names
+
+    def is_open(self, opened_by: dict[str, int]) -> bool:
+        """k of the new view have the log, we among them."""
+        return self._me in opened_by and len(opened_by) >= self.granted.k
+
+    def view(self) -> View | None:
+        """The servers learn from Open who they are."""
+        return self.granted
+
+    def genesis(self) -> tuple[bytes, ...]:
+        """Nobody who reports has the stream: possible only when all who had it are lost for ever."""
+        invariant(self.granted.forced, f"nobody of {self._asked} has the stream of epoch {self.base.epoch}")
+        return ()
+
+    def won(self) -> None:
+        """Enough have promised; nobody is told."""
+
+    def opened(self) -> None:
+        """k have the log: now the directory has to confirm."""
+        self._opened()

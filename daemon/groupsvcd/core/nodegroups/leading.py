@@ -1,0 +1,353 @@
+"""What the leader of a group does while its view is active.
+
+A leads. What members and strangers submit it numbers; who asks to be inserted or removed it orders so; whoever the
+node list no longer has as up it orders as failed, before anything else. And it looks after its servers: too few, and
+the oldest member that has caught up becomes one; one that was silent for a lease, or leaves, is replaced. Each such
+change is a new view, which the directory grants and A recovers like any other; between two views nothing is numbered.
+
+A leader that leaves hands over: it proposes the view without itself, led by the next server. If it is the only server
+it first proposes one with another, and if it is the only member the group ends.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from ..domain.commands import DropGroup, ProposeView, encode_command
+from ..identity import Sender
+from ..peer_messages import Accepted, Held, Inserted, Left, Seen, Submit, SubmitRefused
+from ..stream.duplicates import DuplicateFilter, Verdict
+from ..stream.sequencer import Sequencer
+from ..stream.server import Server
+from ..views import NodeId, View
+from ..views import Server as ServerId
+from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted, encode_control
+from .roll import FENCE_CHANGES_BITS
+
+if TYPE_CHECKING:
+    from .node_group import NodeGroup
+
+CAUGHT_UP_WITHIN = 1_000
+"""A receiver that lacks fewer entries than this is worth making a server: it fetches the rest within the change."""
+
+UNSTABLE_ENTRIES_MAX = 65_536
+"""Numbered and not stable yet. More is not taken: the origins repeat, and their windows are full meanwhile."""
+
+
+class Leading:
+    """One active view, from the side of its leader."""
+
+    def __init__(self, group: NodeGroup, server: Server, view: View) -> None:
+        station = group.station
+        self.group = group
+        self.station = station
+        self.turn = station.turn
+        self.view = view
+        self.server = server
+        self._timers = station.parameters.timers
+        self._origins = DuplicateFilter(group.roll.origins, group.logical_lifetime)
+        self.sequencer = Sequencer(server, view.epoch, view.k, self._origins, self._timers)
+        self.leaving: set[NodeId] = set()
+        self._inserting: set[NodeId] = set()
+        self._removing: set[NodeId] = set()
+        self._failing: set[NodeId] = set()
+        self._heard: dict[str, float] = dict.fromkeys(view.names, self.turn.now)
+        self._seen: dict[NodeId, int] = {}
+        self._accepted: dict[NodeId, int] = {}
+        self._proposed = False
+        self._propose_not_before = self.turn.now
+        self._beat_at = self.turn.now + self._timers.beat_interval
+        self._dropping = False
+        self._look = True  # whether the servers may be other than they should be
+
+    def start(self, opened_by: dict[str, int]) -> None:
+        """The view is active: its first entry, then whoever failed meanwhile."""
+        roll, view = self.group.roll, self.view
+        for name, last in opened_by.items():
+            self.sequencer.holds(name, last)
+        members = tuple(roll.members) or (self.station.me,)
+        fence = view.activated << FENCE_CHANGES_BITS
+        servers = [list(server) for server in view.servers]
+        self.turn.journal(
+            "view_active", group=self.server.stream, epoch=view.epoch, seq=self.server.log.last, leader=view.leader,
+            servers=servers, k=view.k, base=view.base, forced=view.forced, fence=fence,
+        )  # fmt: skip
+        self.sequencer.began = self.sequencer.next_seq
+        self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, members, fence, view.forced))
+        self.look_at_nodes()
+
+    def _order(self, control: AnyControl) -> None:
+        self.sequencer.order("", 0, 0, encode_control(control))
+
+    # --- Members ---
+
+    def on_insert(self, sender: Sender) -> None:
+        """A node wants to carry the group."""
+        node = (sender.name, sender.incarnation)
+        if node in self.group.roll.members:
+            self.welcome(node, self.server.delivered)
+        elif self.station.is_up(node) and node not in self._inserting and not self._dropping:
+            older = [other for other in self.group.roll.members if other[0] == node[0] and other not in self._failing]
+            if older:
+                self._fail(tuple(older))
+            self._inserting.add(node)
+            self._order(NodeInserted(node))
+
+    def welcome(self, node: NodeId, seq: int) -> None:
+        """Give a member what it needs to follow: the roll after entry ``seq``."""
+        self.group.reach(node[0])
+        inserted = Inserted(self.server.stream, node[1], self.view.epoch, seq, self.group.roll.snapshot())
+        self.server.carrier.vouch(node[0], inserted)
+
+    def on_leave(self, sender: Sender) -> None:
+        """A node wants to carry the group no longer; a server only leaves with a view without it."""
+        node = (sender.name, sender.incarnation)
+        if node not in self.group.roll.members:
+            self.group.reach(node[0])
+            self.server.carrier.vouch(sender.name, Left(self.server.stream, sender.incarnation))
+            return
+        self.leaving.add(node)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Order the removal of those who leave and are no servers."""
+        for node in sorted(self.leaving):
+            if self._server_of(node) not in self.view.servers and node not in self._removing:
+                self._removing.add(node)
+                self._order(NodeRemoved(node))
+
+    def look_at_nodes(self) -> None:
+        """Compare members and origins with the node list; whoever is down is ordered as failed."""
+        known = dict.fromkeys((*self.group.roll.members, *self.group.roll.origins))
+        failed = tuple(node for node in known if self.station.is_down(node) and node not in self._failing)
+        if failed:
+            self._fail(failed)
+
+    def _fail(self, nodes: tuple[NodeId, ...]) -> None:
+        self._failing.update(nodes)
+        self._order(NodesFailed(nodes))
+
+    def delivered(self, seq: int, control: AnyControl) -> None:
+        """A control entry, ours or of a leader before us, has taken effect here."""
+        self._look = True
+        if isinstance(control, NodeInserted):
+            self._inserting.discard(control.node)
+            self.turn.mark("group-insert")
+            if control.node != self.station.me:
+                self.welcome(control.node, seq)
+        elif isinstance(control, NodeRemoved):
+            self._forget((control.node,))
+        elif isinstance(control, NodesFailed):
+            self._forget(control.nodes)
+            for node in control.nodes:
+                self._origins.forget(node)
+
+    def _forget(self, nodes: tuple[NodeId, ...]) -> None:
+        for node in nodes:
+            self.leaving.discard(node)
+            self._removing.discard(node)
+            self._failing.discard(node)
+            self._seen.pop(node, None)
+            self._accepted.pop(node, None)
+
+    # --- Submissions ---
+
+    def on_submit(self, sender: Sender, submit: Submit) -> None:
+        """A node submits entries; each is numbered once."""
+        origin = (sender.name, sender.incarnation)
+        sequencer = self.sequencer
+        if self._dropping or sequencer.next_seq - self.server.stable > UNSTABLE_ENTRIES_MAX:
+            return
+        if not self.station.is_up(origin):
+            if self.station.is_down(origin):
+                self._refuse(origin, submit.first_n, 0, Verdict.TOO_OLD)
+            return
+        if origin in self._failing:
+            return
+        judge, order = self._origins.judge, sequencer.order
+        n = submit.first_n
+        for body in submit.bodies:
+            verdict = judge(origin, n, submit.known_seq, sequencer.next_seq)
+            if verdict is Verdict.NEXT:
+                order(sender.name, sender.incarnation, n, body)
+            elif verdict is Verdict.DUPLICATE:
+                self._accept_again(origin)
+            else:
+                self._refuse(origin, n, self._origins.last_n(origin), verdict)
+                return
+            n += 1
+
+    def _refuse(self, origin: NodeId, n: int, last_n: int, verdict: Verdict) -> None:
+        self.group.reach(origin[0])
+        self.server.carrier.vouch(origin[0], SubmitRefused(self.server.stream, origin[1], n, last_n, verdict.value))
+
+    def _accept_again(self, origin: NodeId) -> None:
+        row = self.group.roll.origins.get(origin)
+        if row is not None and origin not in self.group.roll.members:
+            self._accepted[origin] = row[0]
+
+    def accept(self, origin: NodeId, n: int) -> None:
+        """An entry of somebody who is no member is stable; it cannot see that for itself."""
+        self._accepted[origin] = n
+
+    # --- Servers and receivers ---
+
+    def _server_of(self, node: NodeId) -> ServerId:
+        return self.station.server(node, durable=self.group.durable)
+
+    def on_held(self, sender: Sender, held: Held) -> None:
+        """A server says what it has."""
+        if held.epoch == self.view.epoch:
+            self._heard[sender.name] = self.turn.now
+            self.sequencer.on_held(sender.name, held)
+            self._note_seen((sender.name, sender.incarnation), held.delivered)
+
+    def on_seen(self, sender: Sender, seen: Seen) -> None:
+        """A receiver says how far it has got."""
+        node = (sender.name, sender.incarnation)
+        if node in self.group.roll.members:
+            self._note_seen(node, seen.upto)
+
+    def _note_seen(self, node: NodeId, upto: int) -> None:
+        if node not in self._seen:
+            self._look = True
+        if upto > self._seen.get(node, -1):
+            self._seen[node] = upto
+
+    def _discard_line(self) -> int:
+        """Up to where everybody has delivered; who lags behind the whole history is not waited for."""
+        last = self.server.log.last
+        lines = [
+            self.server.delivered if node == self.station.me else self._seen.get(node, 0)
+            for node in self.group.roll.members
+        ]
+        kept = [line for line in lines if last - line <= self.group.history_entries_max]
+        return min(kept, default=0)
+
+    def _lagging(self) -> list[str]:
+        delivered = self.server.delivered
+        return [
+            node[0]
+            for node in self.group.roll.members
+            if node != self.station.me and self._seen.get(node, 0) < delivered
+        ]
+
+    # --- Views ---
+
+    def consider_view(self) -> None:
+        """Propose another view if the servers are not as they should be."""
+        if self._proposed or self._dropping or self.turn.now < self._propose_not_before:
+            return
+        wanted = self._wanted()
+        if wanted is None:
+            self._drop()
+            return
+        leader, servers = wanted
+        if leader == self.view.leader and set(servers) == set(self.view.servers):
+            return
+        if not any(server in self.view.servers for server in servers):
+            return
+        self._proposed = True
+        k = min(self.group.k_wanted, len(servers))
+        if leader != self.view.leader:
+            self.turn.mark("group-handover")
+        elif len(servers) > len(self.view.servers):
+            self.turn.mark("group-promoted")
+        else:
+            self.turn.mark("group-view-shrunk")
+        command = ProposeView(self.server.stream, self.view.epoch, leader, servers, k, self.station.me)
+        self.station.requests.command(
+            f"proposing a view of {self.group.name!r}", lambda: encode_command(command), self._proposal_answered,
+            lambda family, code, text: None,
+        )  # fmt: skip
+
+    def _wanted(self) -> tuple[str, tuple[ServerId, ...]] | None:
+        """(leader, servers) as they should be; None if nobody would be left."""
+        me, roll = self.station.me, self.group.roll
+        staying = [
+            node for node in roll.members if node not in self.leaving and (node == me or self.station.is_up(node))
+        ]
+        ours = {self._server_of(node): node for node in roll.members}
+        servers = [
+            server for server in self.view.servers if ours.get(server) in staying and not self._is_mute(server[0])
+        ]
+        for node in staying:
+            if len(servers) >= self.group.replicas:
+                break
+            server = self._server_of(node)
+            if server not in servers and node not in self._failing and self._has_caught_up(node):
+                servers.append(server)
+        if me in staying:
+            return self.view.leader, tuple(servers)
+        mine = self._server_of(me)
+        if any(server in self.view.servers for server in servers):
+            return servers[0][0], tuple(servers)
+        if servers:
+            return self.view.leader, (mine, servers[0])
+        if len(roll.members) > 1 or self._inserting:
+            return self.view.leader, self.view.servers
+        return None
+
+    def _has_caught_up(self, node: NodeId) -> bool:
+        return node == self.station.me or self._seen.get(node, -math.inf) >= self.server.stable - CAUGHT_UP_WITHIN
+
+    def _is_mute(self, name: str) -> bool:
+        return name != self.turn.node and self.turn.now - self._heard.get(name, -math.inf) > self._timers.lease
+
+    def _proposal_answered(self, answer: dict[str, Any]) -> None:
+        self._proposed = False
+        self._propose_not_before = self.turn.now + self._timers.repeat_first
+        group = answer.get("group")
+        if answer.get("ok") and group is not None and self.group.leading is self:
+            pending, base = group.get("pending"), group["active"]
+            if pending is not None and pending["epoch"] == answer["epoch"] and pending["leader"] == self.turn.node:
+                self.group.take_grant(View.from_answer(pending), View.from_answer(base))
+
+    def _drop(self) -> None:
+        self._dropping = True
+        command = DropGroup(self.server.stream, self.view.epoch, self.station.me)
+        self.station.requests.command(
+            f"ending {self.group.name!r}", lambda: encode_command(command), self._drop_answered,
+            lambda family, code, text: None,
+        )  # fmt: skip
+
+    def _drop_answered(self, answer: dict[str, Any]) -> None:
+        self._dropping = False
+        self._propose_not_before = self.turn.now + self._timers.repeat_first
+        if answer.get("ok"):
+            self.turn.mark("group-dropped")
+            self.group.end("left")
+
+    # --- The end of a step, and time ---
+
+    def flush(self) -> None:
+        """Send what was numbered in this step and tell what became stable."""
+        if self._look:
+            self._look = False
+            self.consider_view()
+        self.sequencer.flush()
+        self.sequencer.tell_stable()
+        if self._accepted:
+            for (name, incarnation), n in self._accepted.items():
+                self.group.reach(name)
+                self.server.carrier.vouch(name, Accepted(self.server.stream, incarnation, n))
+            self._accepted.clear()
+
+    @property
+    def deadline(self) -> float:
+        """When something is to be done without a message."""
+        return self._beat_at
+
+    def tick(self) -> None:
+        """Beat; look after the servers."""
+        if self.turn.now < self._beat_at:
+            return
+        self._beat_at = self.turn.now + self._timers.beat_interval
+        self.sequencer.discard = self._discard_line()
+        beat = self.sequencer.beat()
+        for name in dict.fromkeys((*self.view.names, *self._lagging())):
+            if name != self.turn.node:
+                self.server.carrier.vouch(name, beat)
+        self._let_go()
+        self.consider_view()

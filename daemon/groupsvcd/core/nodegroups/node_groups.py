@@ -1,0 +1,296 @@
+"""All groups of a node: who wants which, and which message is for which.
+
+Frames carry a group's id, never its name: an id is never used again, so what was sent to a group that has ended cannot
+reach another of the same name. A node without the group answers what only a leader can do with "look it up again", and
+nothing else.
+
+Only groups that something happened to are looked at when a step ends, and a heap knows which one is next in time: a
+node may carry thousands of groups that sleep.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from ..domain.commands import ActivateView, encode_command
+from ..domain.limits import ACTIVATIONS_MAX
+from ..identity import Sender
+from ..peer_messages import (
+    Accepted,
+    Beat,
+    Claim,
+    Grant,
+    GroupIs,
+    Held,
+    Insert,
+    Inserted,
+    Leave,
+    Left,
+    NotLeader,
+    Open,
+    Opened,
+    Order,
+    Promised,
+    Refused,
+    Repair,
+    RepairAsk,
+    Seen,
+    StreamMessage,
+    Submit,
+    SubmitRefused,
+)
+from ..stream.server import Server
+from ..views import AttributeValue, NodeId
+from .node_group import NodeGroup, Phase
+from .station import Station
+from .user import User
+
+ALSO_WHEN_ISOLATED = (Claim, RepairAsk, Refused, GroupIs)
+"""Without a lease a node still promises, gives repairs, and learns that it was replaced."""
+
+FOR_A_LEADER = (Insert, Leave, Submit)
+"""Who sends these to a node without the group is told to look it up again."""
+
+
+@attrs.frozen
+class GroupStatus:
+    """One group on this node, for people and tests."""
+
+    name: str
+    id: int
+    phase: str
+    role: str
+    epoch: int
+    leader: str
+    members: tuple[NodeId, ...]
+    servers: tuple[str, ...]
+    last: int
+    stable: int
+    delivered: int
+    outstanding: int
+
+
+class NodeGroups:
+    """The groups of one node."""
+
+    def __init__(self, station: Station) -> None:
+        self.station = station
+        self.turn = station.turn
+        self._by_name: dict[str, NodeGroup] = {}
+        self._by_id: dict[int, NodeGroup] = {}
+        self._touched: dict[NodeGroup, None] = {}
+        self._heap: list[tuple[float, int]] = []
+        self._planned: dict[int, tuple[float, NodeGroup]] = {}
+        self._keys = 0
+        self._activations: list[tuple[int, int]] = []
+        self._list_version = 0
+        self._handlers: dict[type, Callable[[NodeGroup, Sender, Any], None]] = {
+            Order: NodeGroup.on_order,
+            Beat: NodeGroup.on_beat,
+            Held: NodeGroup.on_held,
+            Seen: NodeGroup.on_seen,
+            Submit: NodeGroup.on_submit,
+            Accepted: NodeGroup.on_accepted,
+            SubmitRefused: NodeGroup.on_submit_refused,
+            NotLeader: NodeGroup.on_not_leader,
+            Claim: NodeGroup.on_claim,
+            Promised: NodeGroup.on_promised,
+            Open: NodeGroup.on_open,
+            Opened: NodeGroup.on_opened,
+            RepairAsk: NodeGroup.on_repair_ask,
+            Repair: NodeGroup.on_repair,
+            Refused: NodeGroup.on_refused,
+            Grant: lambda group, sender, grant: group.take_grant(grant.view, grant.base),
+            GroupIs: NodeGroup.on_group_is,
+            Insert: NodeGroup.on_insert,
+            Inserted: NodeGroup.on_inserted,
+            Leave: NodeGroup.on_leave,
+            Left: NodeGroup.on_left,
+        }
+
+    # --- Users ---
+
+    def join(self, name: str, attributes: dict[str, AttributeValue], user: User) -> None:
+        """``user`` takes part in the group, which is formed if there is none."""
+        group = self._by_name.get(name)
+        if group is None:
+            self._keys += 1
+            group = NodeGroup(
+                self._keys,
+                self.station,
+                name,
+                attributes,
+                known_as=self._known_as,
+                activate=self._activate,
+                over=self._ended,
+            )
+            self._by_name[name] = group
+            group.find()
+        group.add_user(user)
+        self._touched[group] = None
+
+    def leave(self, name: str, user: User) -> None:
+        """``user`` takes part no longer."""
+        group = self._by_name.get(name)
+        if group is not None:
+            group.remove_user(user)
+            self._touched[group] = None
+
+    def submit(self, name: str, bodies: Sequence[bytes]) -> int:
+        """Submit entries to a group that this node carries; the number of the first, 0 if they cannot be taken now."""
+        group = self._by_name.get(name)
+        if group is None:
+            return 0
+        self._touched[group] = None
+        return group.submit(tuple(bodies))
+
+    def outstanding(self, name: str) -> int:
+        """How many entries of this node are on their way to the group."""
+        group = self._by_name.get(name)
+        return group.submitter.outstanding if group is not None and group.submitter is not None else 0
+
+    # --- Groups come and go ---
+
+    def _known_as(self, group_id: int, group: NodeGroup) -> None:
+        self._by_id[group_id] = group
+
+    def _ended(self, group: NodeGroup) -> None:
+        self._by_id.pop(group.id, None)
+        if self._by_name.get(group.name) is group:
+            del self._by_name[group.name]
+
+    def start_again(self, reason: str) -> None:
+        """This node goes on under a new incarnation: what the old one carried goes on without it."""
+        for group in list(self._by_name.values()):
+            group.end(reason)
+        self._activations.clear()
+
+    # --- Messages ---
+
+    def on_message(self, sender: Sender, message: StreamMessage) -> None:
+        """A message about a group's stream."""
+        group = self._by_id.get(message.stream)
+        if group is None:
+            if isinstance(message, FOR_A_LEADER) and self.station.is_up((sender.name, sender.incarnation)):
+                self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
+            return
+        if self.station.member.isolated and not isinstance(message, ALSO_WHEN_ISOLATED):
+            return
+        handler = self._handlers.get(type(message))
+        if handler is not None:
+            self._touched[group] = None
+            handler(group, sender, message)
+
+    def _activate(self, group_id: int, epoch: int) -> None:
+        self._activations.append((group_id, epoch))
+
+    def _ask_for_activation(self) -> None:
+        while self._activations:
+            batch = tuple(self._activations[:ACTIVATIONS_MAX])
+            del self._activations[:ACTIVATIONS_MAX]
+            self.station.requests.command(
+                f"activating {len(batch)} views", lambda batch=batch: encode_command(ActivateView(batch)),  # type: ignore[misc]
+                self._activated, lambda family, code, text: None,
+            )  # fmt: skip
+
+    def _activated(self, answer: dict[str, Any]) -> None:
+        for one in answer["activations"]:
+            group = self._by_id.get(one["id"])
+            if group is not None:
+                self._touched[group] = None
+                group.activated(one)
+
+    # --- The end of a step, and time ---
+
+    def flush(self) -> None:
+        """Send what was numbered; ask for what was recovered to be activated."""
+        member = self.station.member
+        if member.list_version != self._list_version:
+            self._list_version = member.list_version
+            for group in list(self._by_id.values()):
+                self._touched[group] = None
+                group.look_at_nodes()
+        for group in list(self._touched):
+            group.flush()
+        if self._activations:
+            self._ask_for_activation()
+
+    def settle(self) -> None:
+        """After everything in a step: hand up what was delivered, and plan when to look again."""
+        while self._touched:
+            touched, self._touched = list(self._touched), {}
+            for group in touched:
+                group.hand_up()
+                self._plan(group)
+
+    def _plan(self, group: NodeGroup) -> None:
+        at = group.deadline if group.phase is not Phase.OVER else math.inf
+        key = group.key
+        planned = self._planned.get(key)
+        if planned is not None and planned[0] == at:
+            return
+        if at == math.inf:
+            self._planned.pop(key, None)
+            return
+        self._planned[key] = (at, group)
+        heapq.heappush(self._heap, (at, key))
+
+    @property
+    def deadline(self) -> float:
+        """When the next group wants to be looked at."""
+        heap, planned = self._heap, self._planned
+        while heap:
+            at, key = heap[0]
+            plan = planned.get(key)
+            if plan is not None and plan[0] == at:
+                return at
+            heapq.heappop(heap)
+        return math.inf
+
+    def tick(self) -> None:
+        """Time has passed."""
+        while self.deadline <= self.turn.now:
+            _, key = heapq.heappop(self._heap)
+            _, group = self._planned.pop(key)
+            self._touched[group] = None
+            group.tick()
+
+    # --- Looking at it ---
+
+    def carried(self) -> tuple[tuple[int, int], ...]:
+        """(id, epoch) of every group that this node leads or serves."""
+        return tuple((group.id, group.epoch) for group in self._by_id.values() if isinstance(group.role, Server))
+
+    def status(self) -> tuple[GroupStatus, ...]:
+        """Every group, by name."""
+        return tuple(self._status(self._by_name[name]) for name in sorted(self._by_name))
+
+    def _status(self, group: NodeGroup) -> GroupStatus:
+        role = group.role
+        replica = role.replica if role is not None else None
+        word = "none"
+        if group.leading is not None:
+            word = "leader"
+        elif group.recovery is not None:
+            word = "recovering"
+        elif role is not None:
+            word = "server" if isinstance(role, Server) else "receiver"
+        return GroupStatus(
+            name=group.name,
+            id=group.id,
+            phase=group.phase.value,
+            role=word,
+            epoch=group.roll.epoch,
+            leader=replica.leader if replica is not None else "",
+            members=tuple(group.roll.members),
+            servers=group.roll.server_names,
+            last=replica.log.last if replica is not None else 0,
+            stable=replica.stable if replica is not None else 0,
+            delivered=group.delivered,
+            outstanding=group.submitter.outstanding if group.submitter is not None else 0,
+        )

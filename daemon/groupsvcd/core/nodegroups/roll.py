@@ -1,0 +1,107 @@
+"""The roll of a group: who carries it, in join order, and what every origin has submitted.
+
+It is a function of the stream and of nothing else, so it is the same at every member after the same entry, goes into
+checkpoints, and tells a new leader all it needs: whom it leads, and which submissions are in the log already.
+
+An origin's row is dropped when its node's failure was ordered, or when its last entry lies ``logical_lifetime`` numbers
+back and it is no member; what it submits later is too old and is never numbered.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..views import NodeId, Server
+from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted
+
+FENCE_CHANGES_BITS = 20
+"""A fence is (entry that activated the view) x 2^20 + membership changes in it: it grows for ever."""
+
+PRUNE_EVERY = 1_024
+"""Entries after which origins that were silent for a lifetime are looked for; at the same ones everywhere."""
+
+
+class StoredRoll(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The roll in a checkpoint."""
+
+    epoch: int
+    leader: str
+    servers: tuple[Server, ...]
+    k: int
+    fence: int
+    members: tuple[NodeId, ...]
+    origins: tuple[tuple[str, int, int, int], ...]
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[StoredRoll] = msgspec.msgpack.Decoder(StoredRoll)
+
+
+class Roll:
+    """Members, servers and origins after the entry that was applied last."""
+
+    def __init__(self, logical_lifetime: int) -> None:
+        self.epoch = 0
+        self.leader = ""
+        self.servers: tuple[Server, ...] = ()
+        self.k = 0
+        self.fence = 0
+        self.members: dict[NodeId, None] = {}  # in join order
+        self.origins: dict[NodeId, tuple[int, int]] = {}  # last number, and the entry it became
+        self._lifetime = logical_lifetime
+
+    @property
+    def server_names(self) -> tuple[str, ...]:
+        """The nodes that hold the stream in the view that was started last."""
+        return tuple(name for name, _ in self.servers)
+
+    def note(self, seq: int, origin: NodeId, n: int) -> None:
+        """Entry ``seq`` is number ``n`` of ``origin``."""
+        self.origins[origin] = (n, seq)
+        if seq % PRUNE_EVERY == 0:
+            self._prune(seq)
+
+    def _prune(self, seq: int) -> None:
+        too_old = [
+            origin
+            for origin, (_, last) in self.origins.items()
+            if seq - last > self._lifetime and origin not in self.members
+        ]
+        for origin in too_old:
+            del self.origins[origin]
+
+    def apply(self, seq: int, control: AnyControl) -> None:
+        """Entry ``seq`` changes the view or the members."""
+        if isinstance(control, ViewStarted):
+            self.epoch, self.leader = control.epoch, control.leader
+            self.servers, self.k = control.servers, control.k
+            self.fence = control.fence
+            self.members = dict.fromkeys(control.members)
+        elif isinstance(control, NodeInserted):
+            self.members[control.node] = None
+            self.fence += 1
+        elif isinstance(control, NodeRemoved):
+            self.members.pop(control.node, None)
+            self.fence += 1
+        elif isinstance(control, NodesFailed):
+            for node in control.nodes:
+                self.members.pop(node, None)
+                self.origins.pop(node, None)
+            self.fence += 1
+        if seq % PRUNE_EVERY == 0:
+            self._prune(seq)
+
+    def snapshot(self) -> bytes:
+        """Everything, as bytes."""
+        origins = tuple((name, inc, *row) for (name, inc), row in sorted(self.origins.items()))
+        return _encoder.encode(
+            StoredRoll(self.epoch, self.leader, self.servers, self.k, self.fence, tuple(self.members), origins)
+        )
+
+    def restore(self, state: bytes) -> None:
+        """Become what a snapshot was taken of."""
+        stored = _decoder.decode(state)
+        self.epoch, self.leader, self.servers, self.k = stored.epoch, stored.leader, stored.servers, stored.k
+        self.fence = stored.fence
+        self.members = dict.fromkeys(stored.members)
+        self.origins = {(name, inc): (n, seq) for name, inc, n, seq in stored.origins}

@@ -1,0 +1,145 @@
+"""What this node has submitted to a group and not seen in its stream yet.
+
+Every submission has the next number of this node's incarnation in this group, is sent to the leader, and sent again
+until it is known to be stable: a member sees it delivered, anybody else is told ``Accepted``. A new leader gets all of
+them once more; it numbers only what it does not have. ``known_seq``, how far we knew the stream to be when a submission
+was *first* sent, goes with it for ever: a copy that turns up an age later is refused as too old.
+
+The window bounds what one node can have on its way, and so what a leader has to take in at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from ..parameters import Timers
+from ..peer_messages import Submit
+from ..stream.carrier import Carrier
+
+OUTSTANDING_ENTRIES_MAX = 4_096
+"""Submissions of one node on their way to one group. Far above what hides the latency of a round trip."""
+
+OUTSTANDING_BYTES_MAX = 16 * 1024 * 1024
+"""The same in bytes."""
+
+SUBMIT_BYTES_MAX = 256 * 1024
+"""Of one Submit: small enough not to delay the liveness frames behind it."""
+
+SUBMIT_ENTRIES_MAX = 1_024
+"""The same in entries."""
+
+
+class Submitter:
+    """The outstanding submissions of this node to one group."""
+
+    def __init__(self, carrier: Carrier, timers: Timers) -> None:
+        self.turn = carrier.turn
+        self._carrier = carrier
+        self._timers = timers
+        self._bodies: deque[bytes] = deque()  # numbers first .. last
+        self._bytes = 0
+        self._known: deque[tuple[int, int]] = deque()  # (first number, how far we knew the stream when it was sent)
+        self._first = 1
+        self._sent_upto = 0
+        self._refused_upto = 0
+        self.leader = ""
+        self._repeat_at = math.inf
+        self._wait = timers.repeat_first
+
+    @property
+    def last(self) -> int:
+        """The newest number given."""
+        return self._first + len(self._bodies) - 1
+
+    @property
+    def outstanding(self) -> int:
+        """How many are not known to be stable."""
+        return len(self._bodies)
+
+    def submit(self, bodies: tuple[bytes, ...]) -> int:
+        """Take these in; returns the number of the first, 0 if the window is full."""
+        size = sum(map(len, bodies))
+        if len(self._bodies) + len(bodies) > OUTSTANDING_ENTRIES_MAX or self._bytes + size > OUTSTANDING_BYTES_MAX:
+            return 0
+        first = self.last + 1
+        self._bodies.extend(bodies)
+        self._bytes += size
+        return first
+
+    def send_new(self, known_seq: int) -> None:
+        """Send what was not sent yet; ``known_seq`` is how far we know the stream to be."""
+        if not self.leader or self._sent_upto >= self.last:
+            return
+        first = max(self._sent_upto + 1, self._first)
+        self._known.append((first, known_seq))
+        self._sent_upto = self.last
+        self._send(first, known_seq)
+        if self._repeat_at == math.inf:
+            self._wait = self._timers.repeat_first
+            self._repeat_at = self.turn.now + self._wait
+
+    def _send(self, first: int, known_seq: int, upto: int = 0) -> None:
+        chunk: list[bytes] = []
+        size = 0
+        start = first - self._first
+        end = (upto or self._sent_upto) - self._first + 1
+        for position in range(start, end):
+            body = self._bodies[position]
+            if chunk and (size + len(body) > SUBMIT_BYTES_MAX or len(chunk) >= SUBMIT_ENTRIES_MAX):
+                self._carrier.send(self.leader, Submit(self._carrier.stream, first, known_seq, tuple(chunk)))
+                first += len(chunk)
+                chunk, size = [], 0
+            chunk.append(body)
+            size += len(body)
+        if chunk:
+            self._carrier.send(self.leader, Submit(self._carrier.stream, first, known_seq, tuple(chunk)))
+
+    def accepted(self, upto_n: int) -> None:
+        """Everything up to this number is stable."""
+        if upto_n < self._first:
+            return
+        for _ in range(min(upto_n, self.last) - self._first + 1):
+            self._bytes -= len(self._bodies.popleft())
+            self._first += 1
+        while len(self._known) > 1 and self._known[1][0] <= self._first:
+            self._known.popleft()
+        if not self._bodies:
+            self._repeat_at = math.inf
+        elif self._repeat_at < math.inf:
+            self._wait = self._timers.repeat_first
+            self._repeat_at = self.turn.now + self._wait
+
+    def resend(self, after: int = 0) -> None:
+        """Send everything beyond ``after`` again, to whoever leads now."""
+        if not self.leader:
+            return
+        segments = list(self._known)
+        for position, (first, known_seq) in enumerate(segments):
+            upto = segments[position + 1][0] - 1 if position + 1 < len(segments) else self._sent_upto
+            first = max(first, self._first, after + 1)
+            if first <= upto:
+                self.turn.mark("group-resubmit")
+                self._send(first, known_seq, upto)
+
+    def follow(self, leader: str) -> None:
+        """Somebody else leads, or the same one anew: it gets everything that is outstanding."""
+        self.leader = leader
+        if self._bodies:
+            self._wait = self._timers.repeat_first
+            self._repeat_at = self.turn.now + self._wait
+            self.resend()
+
+    # --- Time ---
+
+    @property
+    def deadline(self) -> float:
+        """When to send again."""
+        return self._repeat_at if self.leader else math.inf
+
+    def tick(self) -> None:
+        """Send again what was not heard of."""
+        if self.turn.now >= self._repeat_at and self.leader:
+            self._wait = min(2 * self._wait, self._timers.repeat_max)
+            self._repeat_at = self.turn.now + self._wait
+            self.resend()

@@ -1,0 +1,29 @@
+"""Who takes part in a group on this node: a program inside the daemon.
+
+The layer of process groups is one, a driver of a benchmark is another. A user asks ``NodeGroups`` and is called back,
+always within a step of the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..stream.entries import Entry
+from ..views import NodeId
+
+
+class User(Protocol):
+    """What a program that takes part in a group is told."""
+
+    def joined(self, group: int, seq: int, members: tuple[NodeId, ...]) -> None:
+        """This node carries the group: everything after entry ``seq`` will be delivered."""
+
+    def delivered(self, first_seq: int, entries: Sequence[Entry]) -> None:
+        """The next entries, without a gap; those without an origin are about views and members."""
+
+    def changed(self, seq: int, members: tuple[NodeId, ...]) -> None:
+        """Entry ``seq`` changed who carries the group."""
+
+    def lost(self, reason: str) -> None:
+        """Nothing more comes; whoever joins again begins anew."""
