@@ -10,7 +10,7 @@ from groupsvc.testing.sim import Node, World
 from groupsvc.testing.sim.node import Trap
 from groupsvc.wire.history import HistoryEvent
 from groupsvcd.core.effects import Connect, Effect, Halt, Journal, Multicast, Persist, SendToPeer
-from groupsvcd.core.events import PeerFrame, PeerRefused, Persisted, Tick
+from groupsvcd.core.events import LocalCall, PeerFrame, PeerRefused, Persisted, Tick
 from groupsvcd.core.peer_messages import DOMAIN_TOPIC, AliveAck, Ask, LeaderAlive, PeerMessage
 from groupsvcd.core.records import PromiseRecord
 from tests.sim.recording_engine import RecordingEngine
@@ -60,6 +60,20 @@ def test_a_voters_multicast_reaches_all_but_itself_and_another_nodes_nobody() ->
     _do(world, "n4", Multicast(DOMAIN_TOPIC, LeaderAlive(1, 2, 0, 0)))
     world.run(until=1.0)
     assert [0, 1, 1, 1] == [len(_frames(world, name)) for name in world.names]
+
+
+def test_a_program_inside_the_daemon_acts_within_a_step_and_waits_while_the_process_stands_still() -> None:
+    world = _world()
+    node, said = world.nodes["n1"], []
+    node.call(lambda: said.append("awake"))
+    node.pause()
+    node.call(lambda: said.append("queued"))
+    for event in _engine(world, "n1").events:
+        assert isinstance(event, LocalCall)
+        event.action()
+    assert ["awake"] == said
+    node.resume()
+    assert [LocalCall, LocalCall, Tick] == [type(event) for event in _engine(world, "n1").events]
 
 
 def test_a_node_is_reached_only_once_its_address_is_known() -> None:

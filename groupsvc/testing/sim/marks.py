@@ -24,6 +24,11 @@ ENGINE_MARKS: tuple[str, ...] = (
 )  # fmt: skip
 """What the engines must have done at least once; grows with the protocol."""
 
+GROUP_MARKS: tuple[str, ...] = (
+    "chosen-log-lost", "receiver-fetched-checkpoint", "receiver-follows-new-epoch",
+)  # fmt: skip
+"""The same for the streams of groups; required as soon as programs in the daemons use them."""
+
 REQUIRED: tuple[str, ...] = FAULT_MARKS + ENGINE_MARKS
 
 

@@ -5,8 +5,13 @@ its order unless told otherwise, as TCP does; a troubled one loses, repeats, ove
 frame for many seconds, which is how a message of a dead epoch comes back. Frames are the real bytes: packed
 on one side, checked and decoded on the other.
 
+What A multicasts and what it sends to B alone travel over two connections, as in the daemon: each keeps its own
+order, and one may overtake the other.
+
 A cut link *drops* what is sent while it is cut, or *holds* it until it heals (a connection that stalls and
 recovers). What is already under way arrives in either case. Cuts are counted, so faults may overlap.
+
+Every frame is counted where it is sent, by link and topic, so that a test can show who exchanges nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +26,9 @@ import attrs
 
 from groupsvc.wire import frames
 from groupsvcd.core.events import PeerFrame
-from groupsvcd.core.peer_messages import PEER_CODEC, Answered, Canvass, Register, Tell
+from groupsvcd.core.peer_messages import PEER_CODEC, Answered, Canvass, Grant, Register, Tell
+
+from .audiences import Audiences
 
 if TYPE_CHECKING:
     from .node import Node
@@ -33,7 +40,7 @@ HELD_FRAMES_MAX = 1_000
 _ORIGIN = struct.Struct("!16sQ")
 _ORIGIN_AT = frames.HEADER_BYTES - _ORIGIN.size
 
-_WITH_DICTS = frozenset({Answered, Canvass, Register, Tell})
+_WITH_DICTS = frozenset({Answered, Canvass, Grant, Register, Tell})
 
 
 @attrs.frozen(kw_only=True)
@@ -53,13 +60,18 @@ class Weather:
 CALM = Weather()
 
 
+DIRECT = b""
+"""In the place of a topic: what is for one node alone."""
+
+
 class Packet:
     """A frame under way; decoded once, however many receive it."""
 
-    __slots__ = ("event", "frame")
+    __slots__ = ("event", "frame", "topic")
 
-    def __init__(self, frame: bytes) -> None:
+    def __init__(self, frame: bytes, topic: bytes = DIRECT) -> None:
         self.frame = frame
+        self.topic = topic
         self.event: PeerFrame | None = None
 
     def open(self) -> PeerFrame | None:
@@ -82,10 +94,18 @@ class Packet:
         return event
 
 
-class Link:
-    """One direction between two nodes."""
+@attrs.define
+class Traffic:
+    """What was sent over one link on one topic, or directly; lost frames are counted, too."""
 
-    __slots__ = ("cuts", "held", "holding", "last_arrival", "target")
+    frames: int = 0
+    bytes: int = 0
+
+
+class Link:
+    """One direction between two nodes: a connection for frames to this node alone, another for multicasts."""
+
+    __slots__ = ("cuts", "held", "holding", "last_arrival", "last_multicast", "target", "traffic")
 
     def __init__(self, target: Node) -> None:
         self.target = target
@@ -93,6 +113,8 @@ class Link:
         self.holding = 0
         self.held: list[Packet] = []
         self.last_arrival = 0.0
+        self.last_multicast = 0.0
+        self.traffic: dict[bytes, Traffic] = {}
 
 
 class Network:
@@ -102,6 +124,7 @@ class Network:
         self.world = world
         self.rng = rng
         self.links: dict[str, dict[str, Link]] = {}
+        self.audiences = Audiences(world)
         self.frames_refused = 0
         self.sieve: Callable[[str, str, Packet], bool] | None = None  # drops what it says True to; for scripts
         self.set_weather(weather)
@@ -131,6 +154,11 @@ class Network:
             link = self.links[source][target]
         except KeyError:
             link = self.link(source, target)
+        traffic = link.traffic.get(packet.topic)
+        if traffic is None:
+            traffic = link.traffic[packet.topic] = Traffic()
+        traffic.frames += 1
+        traffic.bytes += len(packet.frame)
         if link.cuts:
             if link.holding == link.cuts and len(link.held) < HELD_FRAMES_MAX:
                 link.held.append(packet)
@@ -144,7 +172,12 @@ class Network:
         if self._trouble and random_() < self._trouble:
             self._misbehave(link, packet, arrival)
             return
-        if arrival < link.last_arrival:
+        if packet.topic:
+            if arrival < link.last_multicast:
+                arrival = link.last_multicast
+            else:
+                link.last_multicast = arrival
+        elif arrival < link.last_arrival:
             arrival = link.last_arrival
         else:
             link.last_arrival = arrival
@@ -166,10 +199,24 @@ class Network:
         elif r < weather.repeat + weather.overtake + weather.garble:
             frame = bytearray(packet.frame)
             frame[rng.randrange(len(frame))] ^= 1 << rng.randrange(8)
-            packet = Packet(bytes(frame))
+            packet = Packet(bytes(frame), packet.topic)
         else:
             arrival += rng.random() ** 2 * weather.late_s_max
         self.world.push(arrival, link.target.receive, packet, None)
+
+    def one_way(self) -> float:
+        """How long a small frame takes now, if nothing befalls it."""
+        r = self.rng.random()
+        return self._min + self._spread * r * r * r
+
+    def traffic(self) -> dict[tuple[str, str, bytes], Traffic]:
+        """All that was sent so far, by sender, receiver and topic (``DIRECT`` for what was not multicast)."""
+        return {
+            (source, target, topic): traffic
+            for source in sorted(self.links)
+            for target in sorted(self.links[source])
+            for topic, traffic in sorted(self.links[source][target].traffic.items())
+        }
 
     def works_both_ways(self, a: str, b: str) -> bool:
         """Whether a connection attempt between two nodes gets an answer."""

@@ -15,7 +15,7 @@ import math
 import random
 import traceback
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -24,6 +24,7 @@ from groupsvc.wire.client_messages import ClientRequest, Status
 from groupsvc.wire.kinds import FrameKind
 from groupsvcd.core.effects import (
     Connect,
+    Disconnect,
     Effect,
     Halt,
     Journal,
@@ -31,10 +32,13 @@ from groupsvcd.core.effects import (
     Persist,
     ReplyToClient,
     SendToPeer,
+    Subscribe,
+    Unsubscribe,
 )
-from groupsvcd.core.events import ClientFrame, ClientGone, Event, PeerRefused, Persisted, Tick
+from groupsvcd.core.events import ClientFrame, ClientGone, Event, LocalCall, PeerRefused, Persisted, Tick
 from groupsvcd.core.parameters import Parameters
 from groupsvcd.core.peer_messages import (
+    DOMAIN_TOPIC,
     PEER_CODEC,
     AliveAck,
     Answered,
@@ -48,10 +52,11 @@ from groupsvcd.core.peer_messages import (
     Promised,
     Tell,
 )
-from groupsvcd.core.records import Stored
 
+from .any_engine import AnyEngine
+from .audiences import Wishes
 from .disk import Disk
-from .network import Packet
+from .network import DIRECT, Packet
 
 if TYPE_CHECKING:
     from .world import World
@@ -73,23 +78,6 @@ IDLE_TICKS_MAX = 10_000
 TICK = Tick()
 
 
-class AnyEngine(Protocol):
-    """What the simulator needs of an engine; ``groupsvcd.core.engine.Engine`` is the one that matters."""
-
-    def start(self, now: float) -> list[Effect]: ...
-    def step(self, event: Event, now: float) -> list[Effect]: ...
-    def status(self, request_id: int, now: float) -> Status: ...
-    @property
-    def deadline(self) -> float: ...
-    @property
-    def incarnation(self) -> int: ...
-    @property
-    def domain(self) -> bytes: ...
-
-
-EngineMaker = Callable[[Parameters, Stored, int, random.Random], AnyEngine]
-
-
 class Trap:
     """Something bad that happens after a number of effects."""
 
@@ -107,7 +95,7 @@ class Node:
         "addresses", "boot", "disk", "down_silent", "engine", "frames_sent", "handling", "highest_incarnation",
         "idle_ticks", "inbox", "name", "name_bytes", "now", "offset", "on_persisted", "on_spoke", "parameters",
         "paused", "process", "rate", "resumed_at", "rng", "spoken", "starts", "steps", "tick_deadline", "trap",
-        "undone", "wall_offset", "wanted", "world",
+        "undone", "wall_offset", "wanted", "wishes", "world",
     )  # fmt: skip
 
     def __init__(self, world: World, parameters: Parameters, rng: random.Random, rate: float, offset: float) -> None:
@@ -141,6 +129,7 @@ class Node:
         self.undone: list[Effect] = []
         self.inbox: list[tuple[Callable[[Any], None], Any]] = []
         self.addresses: dict[str, str] = {}
+        self.wishes = Wishes(world.network.audiences)
         self.spoken: set[tuple[type[PeerMessage], int, int]] = set()
 
     # --- The process ----------------------------------------------------------------------------------
@@ -216,6 +205,7 @@ class Node:
         self.inbox.clear()
         self.trap = self.on_persisted = None
         self.disk.process_died()
+        self.wishes.forget()
         if power:
             self.offset = 60.0 * self.rng.random() - self.rate * self.world.t  # its clock counts from its boot
         self.world.process_ended(self)
@@ -367,6 +357,10 @@ class Node:
         """A local client has closed its connection."""
         self._step_or_queue(ClientGone(connection))
 
+    def call(self, action: Callable[[], None]) -> None:
+        """A program inside the daemon acts on the engine, within a step."""
+        self._step_or_queue(LocalCall(action))
+
     def persisted(self, batch: Sequence[Persist]) -> None:
         """The disk has synced these; their ``then`` effects may go and the engine is told, one by one."""
         for persist in batch:
@@ -440,7 +434,7 @@ class Node:
         clock = self.offset + self.rate * at
         if clock < self.now:
             clock = self.now
-        outgoing: dict[str, list[PeerMessage]] | None = None
+        outgoing: dict[str | bytes, list[PeerMessage]] | None = None  # by peer, or by topic
         for effect in effects:
             kind = type(effect)
             if kind is SendToPeer:
@@ -463,7 +457,7 @@ class Node:
                     continue
                 if outgoing is None:
                     outgoing = {}
-                outgoing.setdefault("", []).append(effect.message)  # type: ignore[union-attr, arg-type]
+                outgoing.setdefault(effect.topic, []).append(effect.message)  # type: ignore[union-attr, arg-type]
             elif isinstance(effect, Persist):
                 if self.parameters.durable:
                     self.disk.submit(effect)
@@ -474,8 +468,8 @@ class Node:
                     world.dropped_stale += 1
                     continue
                 world.clients.replied(self, effect.client, effect.message, at)
-            elif isinstance(effect, Connect):
-                self.addresses[effect.node] = effect.address
+            elif isinstance(effect, Connect | Disconnect | Subscribe | Unsubscribe):
+                self._change_links(effect, at)
             elif isinstance(effect, Halt):
                 if outgoing is not None:
                     self._flush(outgoing, at)
@@ -484,14 +478,31 @@ class Node:
         if outgoing is not None:
             self._flush(outgoing, at)
 
-    def _flush(self, outgoing: dict[str, list[PeerMessage]], at: float) -> None:
+    def _change_links(self, effect: Connect | Disconnect | Subscribe | Unsubscribe, at: float) -> None:
+        wishes, network = self.wishes, self.world.network
+        if isinstance(effect, Connect):
+            self.addresses[effect.node] = effect.address
+            if effect.listen:
+                wishes.listen(effect.node, at + network.one_way())
+            else:
+                wishes.ignore(effect.node)
+        elif isinstance(effect, Disconnect):
+            self.addresses.pop(effect.node, None)
+            wishes.ignore(effect.node)
+        elif isinstance(effect, Subscribe):
+            wishes.subscribe(effect.topic, at + network.one_way())
+        else:
+            wishes.unsubscribe(effect.topic)
+
+    def _flush(self, outgoing: dict[str | bytes, list[PeerMessage]], at: float) -> None:
         world = self.world
         engine = self.engine
         if engine is None:
             return
         network = world.network
         process = self.process
-        for peer, messages in outgoing.items():
+        for target, messages in outgoing.items():
+            peer, topic = (target, DIRECT) if isinstance(target, str) else ("", target)
             for message in messages:
                 kind = type(message)
                 if kind in SPOKEN:
@@ -506,21 +517,27 @@ class Node:
                     args = {"kind": ACKNOWLEDGING[kind], "to": peer}
                     self.line("acknowledged", args, epoch=message.epoch)  # type: ignore[attr-defined]
             body = PEER_CODEC.encode(messages)  # type: ignore[arg-type]
-            packet = Packet(frames.pack(FrameKind.PEER, engine.domain, self.name_bytes, engine.incarnation, body))
+            frame = frames.pack(FrameKind.PEER, engine.domain, self.name_bytes, engine.incarnation, body)
+            packet = Packet(frame, topic)
             self.frames_sent += 1
             if world.play is not None:
-                world.play.sent(self, peer, messages)
-            if peer:
-                address = self.addresses.get(peer)
-                target = world.at_address.get(address) if address is not None else None
-                if target is None or target is self:
-                    world.unroutable += 1
-                else:
-                    network.send(self.name, target.name, packet, at)
-            elif self.name in world.voters:
-                for listener in world.names:
-                    if listener != self.name:
+                world.play.sent(self, peer or words_for(topic), messages)
+            if topic:
+                for listener, since in network.audiences.of(self.name, topic):
+                    if since <= at:
                         network.send(self.name, listener, packet, at)
+                continue
+            address = self.addresses.get(peer)
+            reached = world.at_address.get(address) if address is not None else None
+            if reached is None or reached is self:
+                world.unroutable += 1
+            else:
+                network.send(self.name, reached.name, packet, at)
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        """The nodes that this one keeps a connection to, sorted."""
+        return tuple(sorted(name for name in self.addresses if name != self.name)) if self.running else ()
 
     def _halt(self, reason: str) -> None:
         self.line("halted", {"reason": reason})
@@ -575,3 +592,8 @@ class Node:
         if self.engine is None or self.paused:
             return None
         return self.engine.status(0, self.clock())
+
+
+def words_for(topic: bytes) -> str:
+    """Whom a multicast is for, in a play."""
+    return "all" if topic == DOMAIN_TOPIC else f"group {int.from_bytes(topic[-8:], 'big')}"

@@ -54,10 +54,10 @@ class Play:
             return
         front = f"{node.world.t:8.3f} {node.name}"
         if (front, words) == (self._front, self._words):
-            self._peers.append(peer or "all")
+            self._peers.append(peer)
             return
         self.release()
-        self._front, self._peers, self._words = front, [peer or "all"], words
+        self._front, self._peers, self._words = front, [peer], words
 
     def _is_news(self, name: str, peer: str, message: PeerMessage) -> bool:
         if self.steady or not isinstance(message, STEADY):

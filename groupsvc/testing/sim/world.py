@@ -26,11 +26,12 @@ import attrs
 
 from groupsvcd.core.parameters import Parameters
 
+from .any_engine import EngineMaker
 from .clients import Clients, Habits
 from .disk import SYNC_S_SPREAD
 from .history import History
 from .network import CALM, Network, Weather
-from .node import EngineMaker, Node
+from .node import Node
 from .schedule import Schedule
 
 if TYPE_CHECKING:
@@ -225,6 +226,10 @@ class World:
     def steps(self) -> int:
         """Engine steps so far, all nodes together."""
         return sum(node.steps for node in self.nodes.values())
+
+    def connections(self) -> frozenset[tuple[str, str]]:
+        """The pairs of nodes, each sorted, of which at least one keeps a connection to the other."""
+        return frozenset((min(a, b), max(a, b)) for a in self.names for b in self.nodes[a].connections)
 
     def name_server(self) -> str | None:
         """The node that is name server with authority now, if there is one."""
