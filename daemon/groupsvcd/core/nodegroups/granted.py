@@ -70,7 +70,8 @@ class Granted:
 
     def is_open(self, opened_by: dict[str, int]) -> bool:
         """k of the new view have the log, we among them."""
-        return self._me in opened_by and len(opened_by) >= self.granted.k
+        holding = sum(1 for name in opened_by if self._servers.get(name) in self.granted.servers)
+        return self._me in opened_by and holding >= self.granted.k
 
     def view(self) -> View | None:
         """The servers learn from Open who they are."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..domain.commands import DropGroup, ProposeView, encode_command
 from ..identity import Sender
-from ..peer_messages import Accepted, Held, Inserted, Left, Seen, Submit, SubmitRefused
+from ..peer_messages import Accepted, Held, Inserted, Left, Opened, Seen, Submit, SubmitRefused
 from ..stream.duplicates import DuplicateFilter, Verdict
 from ..stream.sequencer import Sequencer
 from ..stream.server import Server
@@ -196,6 +196,12 @@ class Leading:
     def _server_of(self, node: NodeId) -> ServerId:
         return self.station.server(node, durable=self.group.durable)
 
+    def on_opened(self, sender: Sender, opened: Opened) -> None:
+        """A server of the view has the log that we opened."""
+        if self._server_of((sender.name, sender.incarnation)) in self.view.servers:
+            self._heard[sender.name] = self.turn.now
+            self.sequencer.holds(sender.name, opened.last)
+
     def on_held(self, sender: Sender, held: Held) -> None:
         """A server says what it has."""
         if held.epoch == self.view.epoch:
@@ -299,10 +305,10 @@ class Leading:
         self._proposed = False
         self._propose_not_before = self.turn.now + self._timers.repeat_first
         group = answer.get("group")
-        if answer.get("ok") and group is not None and self.group.leading is self:
+        if answer.get("ok") and group is not None and self.group.seat is not None and self.group.seat.leading is self:
             pending, base = group.get("pending"), group["active"]
             if pending is not None and pending["epoch"] == answer["epoch"] and pending["leader"] == self.turn.node:
-                self.group.take_grant(View.from_answer(pending), View.from_answer(base))
+                self.group.seat.take_grant(View.from_answer(pending), View.from_answer(base))
 
     def _drop(self) -> None:
         self._dropping = True
@@ -336,7 +342,7 @@ class Leading:
 
     @property
     def deadline(self) -> float:
-        """When something is to be done without a message."""
+        """When the next beat is due."""
         return self._beat_at
 
     def tick(self) -> None:
@@ -344,6 +350,8 @@ class Leading:
         if self.turn.now < self._beat_at:
             return
         self._beat_at = self.turn.now + self._timers.beat_interval
+        if self.station.member.isolated:
+            return
         self.sequencer.discard = self._discard_line()
         beat = self.sequencer.beat()
         for name in dict.fromkeys((*self.view.names, *self._lagging())):

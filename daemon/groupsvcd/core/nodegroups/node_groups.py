@@ -47,6 +47,7 @@ from ..peer_messages import (
 from ..stream.server import Server
 from ..views import AttributeValue, NodeId
 from .node_group import NodeGroup, Phase
+from .seat import Seat
 from .station import Station
 from .user import User
 
@@ -88,29 +89,32 @@ class NodeGroups:
         self._planned: dict[int, tuple[float, NodeGroup]] = {}
         self._keys = 0
         self._activations: list[tuple[int, int]] = []
+        self._confirmed: list[dict[str, Any]] = []
         self._list_version = 0
-        self._handlers: dict[type, Callable[[NodeGroup, Sender, Any], None]] = {
-            Order: NodeGroup.on_order,
-            Beat: NodeGroup.on_beat,
-            Held: NodeGroup.on_held,
-            Seen: NodeGroup.on_seen,
-            Submit: NodeGroup.on_submit,
+        self._for_groups: dict[type, Callable[[NodeGroup, Sender, Any], None]] = {
             Accepted: NodeGroup.on_accepted,
             SubmitRefused: NodeGroup.on_submit_refused,
             NotLeader: NodeGroup.on_not_leader,
-            Claim: NodeGroup.on_claim,
-            Promised: NodeGroup.on_promised,
-            Open: NodeGroup.on_open,
-            Opened: NodeGroup.on_opened,
-            RepairAsk: NodeGroup.on_repair_ask,
-            Repair: NodeGroup.on_repair,
-            Refused: NodeGroup.on_refused,
-            Grant: lambda group, sender, grant: group.take_grant(grant.view, grant.base),
             GroupIs: NodeGroup.on_group_is,
-            Insert: NodeGroup.on_insert,
             Inserted: NodeGroup.on_inserted,
-            Leave: NodeGroup.on_leave,
             Left: NodeGroup.on_left,
+        }
+        self._for_seats: dict[type, Callable[[Seat, Sender, Any], None]] = {
+            Order: Seat.on_order,
+            Beat: Seat.on_beat,
+            Held: Seat.on_held,
+            Seen: Seat.on_seen,
+            Submit: Seat.on_submit,
+            Claim: Seat.on_claim,
+            Promised: Seat.on_promised,
+            Open: Seat.on_open,
+            Opened: Seat.on_opened,
+            RepairAsk: Seat.on_repair_ask,
+            Repair: Seat.on_repair,
+            Refused: Seat.on_refused,
+            Insert: Seat.on_insert,
+            Leave: Seat.on_leave,
+            Grant: lambda seat, sender, grant: seat.take_grant(grant.view, grant.base),
         }
 
     # --- Users ---
@@ -169,6 +173,7 @@ class NodeGroups:
         for group in list(self._by_name.values()):
             group.end(reason)
         self._activations.clear()
+        self._confirmed.clear()
 
     # --- Messages ---
 
@@ -181,10 +186,14 @@ class NodeGroups:
             return
         if self.station.member.isolated and not isinstance(message, ALSO_WHEN_ISOLATED):
             return
-        handler = self._handlers.get(type(message))
-        if handler is not None:
-            self._touched[group] = None
-            handler(group, sender, message)
+        self._touched[group] = None
+        for_seat = self._for_seats.get(type(message))
+        if for_seat is None:
+            self._for_groups[type(message)](group, sender, message)
+        elif group.seat is not None and group.is_member:
+            for_seat(group.seat, sender, message)
+        elif isinstance(message, FOR_A_LEADER):
+            self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
 
     def _activate(self, group_id: int, epoch: int) -> None:
         self._activations.append((group_id, epoch))
@@ -199,11 +208,16 @@ class NodeGroups:
             )  # fmt: skip
 
     def _activated(self, answer: dict[str, Any]) -> None:
-        for one in answer["activations"]:
+        self._confirmed.extend(answer["activations"])
+
+    def _take_confirmed(self) -> None:
+        """Only with a lease: who leads delivers what was recovered, and orders."""
+        confirmed, self._confirmed = self._confirmed, []
+        for one in confirmed:
             group = self._by_id.get(one["id"])
-            if group is not None:
+            if group is not None and group.is_member and group.seat is not None:
                 self._touched[group] = None
-                group.activated(one)
+                group.seat.activated(one)
 
     # --- The end of a step, and time ---
 
@@ -215,8 +229,11 @@ class NodeGroups:
             for group in list(self._by_id.values()):
                 self._touched[group] = None
                 group.look_at_nodes()
-        for group in list(self._touched):
-            group.flush()
+        if not member.isolated:
+            if self._confirmed:
+                self._take_confirmed()
+            for group in list(self._touched):
+                group.flush()
         if self._activations:
             self._ask_for_activation()
 
@@ -264,22 +281,26 @@ class NodeGroups:
 
     def carried(self) -> tuple[tuple[int, int], ...]:
         """(id, epoch) of every group that this node leads or serves."""
-        return tuple((group.id, group.epoch) for group in self._by_id.values() if isinstance(group.role, Server))
+        return tuple(
+            (group.id, group.seat.replica.log.accepted)
+            for group in self._by_id.values()
+            if group.seat is not None and isinstance(group.seat.role, Server)
+        )
 
     def status(self) -> tuple[GroupStatus, ...]:
         """Every group, by name."""
         return tuple(self._status(self._by_name[name]) for name in sorted(self._by_name))
 
     def _status(self, group: NodeGroup) -> GroupStatus:
-        role = group.role
-        replica = role.replica if role is not None else None
+        seat = group.seat
+        replica = seat.replica if seat is not None else None
         word = "none"
-        if group.leading is not None:
-            word = "leader"
-        elif group.recovery is not None:
-            word = "recovering"
-        elif role is not None:
-            word = "server" if isinstance(role, Server) else "receiver"
+        if seat is not None:
+            word = "server" if isinstance(seat.role, Server) else "receiver"
+            if seat.recovery is not None:
+                word = "recovering"
+            if seat.leading is not None:
+                word = "leader"
         return GroupStatus(
             name=group.name,
             id=group.id,

@@ -1,0 +1,370 @@
+"""What this node is in a group's stream: receiver or server, recovering or leading.
+
+Each role is an object; who becomes what is decided here, by these rules:
+
+- A claim of a higher epoch makes whoever gets it a server that promises, and ends what it led before: only the
+  directory gives epochs. A receiver that becomes a server this way reports nothing until it has opened a log.
+- An order or a beat of a higher epoch than was promised here, or of the promised one by a view without us, makes a
+  server a receiver: the view is active, and we are not in it.
+- Who has delivered entries that the log of a forced view lacks has lost the group.
+- A grant makes us recover; its confirmation makes us lead; a promise to somebody else, or a refusal by somebody who
+  promised to somebody else, ends it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ..effects import SendToPeer
+from ..identity import Sender
+from ..peer_messages import (
+    Beat,
+    Claim,
+    Complaint,
+    Held,
+    Insert,
+    Leave,
+    NotLeader,
+    Open,
+    Opened,
+    Order,
+    Promised,
+    Refused,
+    Repair,
+    RepairAsk,
+    Seen,
+    Submit,
+)
+from ..stream.receiver import Receiver
+from ..stream.recovery import Phase, Recovery
+from ..stream.replica import Replica
+from ..stream.server import Server
+from ..views import Server as ServerId
+from ..views import View
+from .granted import Granted
+from .leading import Leading
+
+if TYPE_CHECKING:
+    from .node_group import NodeGroup
+
+
+class Seat:
+    """The roles of this node in one group, one after the other, around one copy of the stream."""
+
+    def __init__(self, group: NodeGroup, replica: Replica, activate: Callable[[int, int], None]) -> None:
+        self.group = group
+        self.station = group.station
+        self.turn = group.turn
+        self.replica = replica
+        self.role: Receiver | Server = Receiver(replica, replica.log.accepted)
+        self.recovery: Recovery | None = None
+        self.leading: Leading | None = None
+        self._granted: Granted | None = None
+        self._promised_view: View | None = None
+        self._activate = activate
+        self._complained_at = -math.inf
+        self._timers = self.station.parameters.timers
+
+    @property
+    def epoch(self) -> int:
+        """The highest epoch this node knows of."""
+        role = self.role
+        return max(role.promised, role.log.accepted) if isinstance(role, Server) else role.epoch
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Whom we recover from."""
+        return self._granted.asked() if self._granted is not None else ()
+
+    @property
+    def _mine(self) -> ServerId:
+        return self.station.server(self.station.me, durable=self.group.durable)
+
+    # --- Roles ---
+
+    def form(self, view: View) -> None:
+        """The group is ours to form: the first view, and nothing before it."""
+        self.replica.leader, self.replica.servers = self.turn.node, view.names
+        self.role = server = Server(self.replica, view.epoch, view.k)
+        self.turn.journal("view_installed", group=self.group.id, epoch=view.epoch, seq=0, leader=view.leader,
+                          members=list(view.names), k=view.k)  # fmt: skip
+        self._lead(server, view, {self.turn.node: 0})
+
+    def follow(self, leader: str) -> None:
+        """We were inserted: begin as a receiver."""
+        self.replica.leader, self.replica.servers = leader, self.group.roll.server_names
+        if isinstance(self.role, Receiver):
+            self.role.say_seen()
+
+    def _as_server(self) -> Server:
+        """Our role as one that may promise."""
+        role = self.role
+        if isinstance(role, Receiver):
+            self._promised_view = None
+            self.role = role = Server(role.replica, role.epoch, 1, complete=False)
+        return role
+
+    def _as_receiver(self, server: Server) -> Receiver:
+        """The view goes on without us as server."""
+        self._stop_leading()
+        self.turn.mark("group-server-retires")
+        self.role = receiver = Receiver(server.replica, server.log.accepted)
+        self._promised_view = None
+        return receiver
+
+    def _stop_leading(self) -> None:
+        """Somebody else was given a higher epoch, or we are to begin anew under one."""
+        if self.recovery is not None:
+            self.recovery.abandon()
+            self.recovery = self._granted = None
+        if self.leading is not None:
+            self.leading = None
+            self.turn.journal("view_left", group=self.group.id, epoch=self.epoch)
+
+    def take_grant(self, view: View, base: View) -> None:
+        """The directory wants us to lead in ``view``."""
+        if view.epoch <= self.epoch:
+            return
+        server = self._as_server()
+        self._stop_leading()
+        granted = Granted(
+            self.group.id, self.turn.node, view, base, is_up=lambda name: self._is_up_as(name, view, base),
+            opened=self._enough_opened,
+        )  # fmt: skip
+        if not granted.recognises(self._mine):
+            return
+        self._granted = granted
+        self.group.link()
+        self.recovery = Recovery(server, view.epoch, granted, self._timers)
+        server.complete = server.complete or view.forced  # whatever there is
+        server.replica.servers, server.k = view.names, view.k
+        self.turn.journal("granted", group=self.group.id, epoch=view.epoch, base=base.epoch)
+        self.recovery.begin()
+
+    def _is_up_as(self, name: str, view: View, base: View) -> bool:
+        entry = self.station.member.nodes.get(name)
+        if entry is None or entry.status != "up":
+            return False
+        server = self.station.server((name, entry.incarnation), durable=self.group.durable)
+        return server in view.servers or server in base.servers
+
+    def _enough_opened(self) -> None:
+        if self.recovery is not None:
+            self._activate(self.group.id, self.recovery.epoch)
+
+    def activated(self, answer: dict[str, Any]) -> None:
+        """What the directory said to our request to be activated."""
+        recovery, granted = self.recovery, self._granted
+        if recovery is None or granted is None or answer["epoch"] != recovery.epoch or self.leading is not None:
+            return
+        if not answer["ok"]:
+            self.turn.mark("group-superseded")
+            self._stop_leading()
+            return
+        server = recovery.server
+        if server.promised != recovery.epoch:
+            return
+        view = msgspec.structs.replace(granted.granted, activated=answer["activated"])
+        self.turn.mark("group-forced" if view.forced else "group-recovered")
+        server.learn_stable(server.log.last)
+        self._lead(server, view, recovery.opened_by)
+
+    def _lead(self, server: Server, view: View, opened_by: dict[str, int]) -> None:
+        self.leading = Leading(self.group, server, view)
+        self.leading.start(opened_by)
+        if self.group.is_leaving:
+            self.leading.leaving.add(self.station.me)
+
+    # --- Messages to whoever carries the group ---
+
+    def on_order(self, sender: Sender, message: Order) -> None:
+        """The leader orders entries."""
+        role = self._follower(message.epoch, message.began)
+        if role is not None:
+            role.on_order(sender.name, message)
+
+    def on_beat(self, sender: Sender, message: Beat) -> None:
+        """The leader says where the stream stands."""
+        role = self._follower(message.epoch, message.began)
+        if role is not None:
+            role.on_beat(sender.name, message)
+
+    def _follower(self, epoch: int, began: int) -> Receiver | Server | None:
+        """The role in which a frame of an active view is heard; a server that is not in that view retires."""
+        role = self.role
+        if self.replica.log.accepted < epoch and began <= self.replica.delivered:
+            self.turn.mark("group-tail-lost")
+            self.group.end("the group goes on without entries that were delivered here")
+            return None
+        if isinstance(role, Server) and role.log.accepted < epoch:
+            view = self._promised_view
+            waits_for_open = epoch == role.promised and view is not None and self._mine in view.servers
+            if epoch >= role.promised and not waits_for_open:
+                return self._as_receiver(role)
+        return role
+
+    def on_claim(self, sender: Sender, message: Claim) -> None:
+        """Somebody was granted a higher epoch."""
+        server = self._as_server()
+        if message.epoch < server.promised:
+            server.refuse(sender.name)
+            return
+        if message.epoch > server.promised:
+            if self.recovery is None or self.recovery.epoch != message.epoch:
+                self._stop_leading()
+            server.promise(message.epoch)
+        self._promised_view = message.view
+        self.group.reach(sender.name)
+        report = server.report(whatever_there_is=message.view is not None and message.view.forced)
+        server.carrier.persist(server.promise_record(), then=(SendToPeer(sender.name, report),))
+
+    def on_open(self, sender: Sender, message: Open) -> None:
+        """The leader of a new view says what its log is."""
+        if message.view is None or self._mine not in message.view.servers:
+            return
+        server = self._as_server()
+        if message.epoch > server.promised:
+            self._stop_leading()
+        server.on_open(sender.name, message)
+
+    def on_repair_ask(self, sender: Sender, message: RepairAsk) -> None:
+        """Somebody misses entries."""
+        self.replica.on_repair_ask(sender.name, message)
+
+    def on_repair(self, sender: Sender, message: Repair) -> None:
+        """Entries that we asked for."""
+        if self.recovery is not None:
+            self.recovery.on_repair(sender.name, message)
+        self.role.on_repair(sender.name, message)
+
+    def on_refused(self, sender: Sender, message: Refused) -> None:
+        """Somebody has promised a higher epoch to another leader."""
+        ours = self.recovery.epoch if self.recovery is not None else 0
+        if self.leading is not None:
+            ours = max(ours, self.leading.view.epoch)
+        if message.epoch > ours and (self.leading is not None or self.recovery is not None):
+            self.turn.mark("group-leader-refused")
+            self._stop_leading()
+
+    # --- Messages to the leader ---
+
+    def _server_behind(self, sender: Sender) -> bool:
+        """Whether this very process may speak as a server in what we recover."""
+        server = self.station.server((sender.name, sender.incarnation), durable=self.group.durable)
+        return self._granted is not None and self._granted.recognises(server)
+
+    def on_promised(self, sender: Sender, message: Promised) -> None:
+        """A server promises us its epoch."""
+        if self.recovery is not None and self._server_behind(sender):
+            self.recovery.on_promised(sender.name, sender.incarnation, message)
+
+    def on_opened(self, sender: Sender, message: Opened) -> None:
+        """A server has the log of our view."""
+        if self.recovery is not None and self._server_behind(sender):
+            self.recovery.on_opened(sender.name, sender.incarnation, message)
+            if self.leading is not None and message.epoch == self.leading.view.epoch:
+                self.leading.on_opened(sender, message)
+
+    def on_held(self, sender: Sender, message: Held) -> None:
+        """A server says what it has."""
+        if self.leading is not None:
+            server = self.station.server((sender.name, sender.incarnation), durable=self.group.durable)
+            if server in self.leading.view.servers:
+                self.leading.on_held(sender, message)
+
+    def on_seen(self, sender: Sender, message: Seen) -> None:
+        """A receiver says how far it has got."""
+        if self.leading is not None:
+            self.leading.on_seen(sender, message)
+
+    def on_submit(self, sender: Sender, message: Submit) -> None:
+        """A node submits entries."""
+        if self.leading is not None:
+            self.leading.on_submit(sender, message)
+        else:
+            self._redirect(sender)
+
+    def on_insert(self, sender: Sender, message: Insert) -> None:
+        """A node wants to carry the group."""
+        if self.leading is not None:
+            self.leading.on_insert(sender)
+        else:
+            self._redirect(sender)
+
+    def on_leave(self, sender: Sender, message: Leave) -> None:
+        """A node wants to carry the group no longer."""
+        if self.leading is not None:
+            self.leading.on_leave(sender)
+        else:
+            self._redirect(sender)
+
+    def _redirect(self, sender: Sender) -> None:
+        leader = self.replica.leader
+        if self.recovery is None and leader != self.turn.node:
+            self.turn.mark("group-not-leader")
+            self.group.reach(sender.name)
+            self.turn.send(sender.name, NotLeader(self.group.id, self.epoch, leader))
+
+    # --- Time ---
+
+    def look_at_nodes(self) -> None:
+        """The node list has changed."""
+        if self.leading is not None:
+            self.leading.look_at_nodes()
+
+    def give_up(self) -> None:
+        """The group is over for this node."""
+        self._stop_leading()
+
+    def superseded_by(self, view: View) -> None:
+        """The name server says that this view is active."""
+        if self.leading is not None and view.epoch > self.leading.view.epoch:
+            self._stop_leading()
+
+    def flush(self) -> None:
+        """Send what was numbered in this step."""
+        if self.leading is not None:
+            self.leading.flush()
+
+    @property
+    def _complain_at(self) -> float:
+        """When to complain of a leader that is not heard; one who leads or recovers has nobody to complain of."""
+        role = self.role
+        if not isinstance(role, Server) or self.leading is not None or self.recovery is not None:
+            return math.inf
+        return max(role.heard_at + self._timers.leader_silent, self._complained_at + self._timers.leader_silent / 2)
+
+    @property
+    def deadline(self) -> float:
+        """When something is to be done without a message."""
+        at = min(self.role.deadline, self._complain_at)
+        if self.recovery is not None:
+            at = min(at, self.recovery.deadline)
+            if self.recovery.phase is Phase.FETCHING:
+                at = min(at, self.recovery.progress_at + self._timers.leader_silent)
+        if self.leading is not None:
+            at = min(at, self.leading.deadline)
+        return at
+
+    def tick(self) -> None:
+        """Time has passed."""
+        now, recovery = self.turn.now, self.recovery
+        self.role.tick()
+        if now >= self._complain_at:
+            self._complain()
+        if recovery is not None:
+            if recovery.phase is Phase.FETCHING and now - recovery.progress_at >= self._timers.leader_silent:
+                recovery.choose_anew()
+            recovery.tick()
+        if self.leading is not None:
+            self.leading.tick()
+
+    def _complain(self) -> None:
+        self._complained_at = self.turn.now
+        member = self.station.member
+        if member.hears_leader and not member.isolated:
+            self.turn.send(member.leader, Complaint(self.group.id, self.replica.log.accepted))
