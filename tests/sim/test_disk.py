@@ -135,3 +135,15 @@ def test_a_lost_disk_comes_back_under_another_state_id(disk: Disk) -> None:
     disk.make_blank()
     assert before != disk.state_id
     assert 0 == disk.stored().incarnation
+
+
+def test_only_a_disk_that_held_the_domain_stream_was_replaced() -> None:
+    """One that was lost before the domain was formed comes back as a new disk like any other, and may be admitted."""
+    world = World(seed=1, nodes=1, start_within_s=None)
+    disk = world.nodes["n1"].disk
+    assert not disk.was_replaced
+    disk.replace_by_blank()
+    assert not disk.was_replaced
+    disk.apply(OpenRecord(0, 1, 0, (b"entry",)), seen=True)
+    disk.replace_by_blank()
+    assert disk.was_replaced

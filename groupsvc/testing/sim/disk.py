@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from groupsvcd.core.effects import Persist
+from groupsvcd.core.peer_messages import DOMAIN_STREAM
 from groupsvcd.core.records import (
     NO_DOMAIN,
     AppendRecord,
@@ -157,6 +158,12 @@ class Disk:
         self.state_id, self.incarnation, self.domain, self.logs = drawer
         self.incarnation = max(self.incarnation, self.node.highest_incarnation)
         self.outdated = self.lost = not self.outdated
+
+    @property
+    def was_replaced(self) -> bool:
+        """Whether the one in the drawer held the domain stream: one that never did is a new disk like any other."""
+        log = self.drawer[3].get(DOMAIN_STREAM) if self.drawer is not None else None
+        return log is not None and log.accepted > 0
 
     def stored(self) -> Stored:
         """What a starting daemon reads."""

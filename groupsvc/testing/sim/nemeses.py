@@ -400,7 +400,7 @@ class OldDiskReturns(LoseDisk):
         if not _may_lose_a_disk(world):
             return None
         disks = [world.nodes[name].disk for name in world.voters]
-        replaced = [disk.node for disk in disks if disk.drawer is not None and not disk.lost]
+        replaced = [disk.node for disk in disks if disk.was_replaced and not disk.lost]
         if not replaced:
             lost = super().begin()
             return None if lost is None else f"{lost}, whose disk is lost first"
