@@ -373,7 +373,9 @@ class GroupIs(StreamMessage, tag=int(Kind.GROUP_IS)):
 
 
 class Insert(StreamMessage, tag=int(Kind.INSERT)):
-    """I want to carry this group."""
+    """I want to carry this group; ``last_n`` is the last number I gave to a submission to it."""
+
+    last_n: int
 
 
 class Inserted(StreamMessage, tag=int(Kind.INSERTED)):

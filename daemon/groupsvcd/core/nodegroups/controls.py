@@ -28,9 +28,10 @@ class ViewStarted(Control, frozen=True, tag=1):
 
 
 class NodeInserted(Control, frozen=True, tag=2):
-    """This node carries the group from here on."""
+    """This node carries the group from here on; if nothing is known of it as an origin, numbers follow ``last_n``."""
 
     node: NodeId
+    last_n: int = 0
 
 
 class NodeRemoved(Control, frozen=True, tag=3):

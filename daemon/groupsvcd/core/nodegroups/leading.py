@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..domain.commands import DropGroup, ProposeView, encode_command
 from ..identity import Sender
-from ..peer_messages import Accepted, Held, Inserted, Left, Opened, Seen, Submit, SubmitRefused
+from ..peer_messages import Accepted, Held, Insert, Inserted, Left, Opened, Seen, Submit, SubmitRefused
 from ..stream.duplicates import DuplicateFilter, Verdict
 from ..stream.sequencer import Sequencer
 from ..stream.server import Server
@@ -82,7 +82,7 @@ class Leading:
 
     # --- Members ---
 
-    def on_insert(self, sender: Sender) -> None:
+    def on_insert(self, sender: Sender, insert: Insert) -> None:
         """A node wants to carry the group."""
         node = (sender.name, sender.incarnation)
         if node in self.group.roll.members:
@@ -92,7 +92,8 @@ class Leading:
             if older:
                 self._fail(tuple(older))
             self._inserting.add(node)
-            self._order(NodeInserted(node))
+            self._order(NodeInserted(node, insert.last_n))
+            self._origins.welcome(node, insert.last_n)
 
     def welcome(self, node: NodeId, seq: int) -> None:
         """Give a member what it needs to follow: the roll after entry ``seq``."""

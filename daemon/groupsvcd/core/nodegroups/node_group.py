@@ -62,7 +62,7 @@ class NodeGroup:
 
     def __init__(
         self, key: int, station: Station, name: str, attributes: dict[str, AttributeValue], *,
-        known_as: Callable[[int, NodeGroup], None], activate: Callable[[int, int], None],
+        known_as: Callable[[int, NodeGroup], Submitter], activate: Callable[[int, int], None],
         over: Callable[[NodeGroup], None],
     ) -> None:  # fmt: skip
         self.key = key  # never used again on this node
@@ -219,7 +219,7 @@ class NodeGroup:
         self.id = record["id"]
         self.attributes = record["attributes"]
         self.roll = Roll(self.logical_lifetime)
-        self._known_as(self.id, self)
+        self.submitter = self._known_as(self.id, self)
         self.turn.effects.append(Subscribe(topic_of(self.id)))
 
     def _insert_into(self, record: dict[str, Any]) -> None:
@@ -238,7 +238,8 @@ class NodeGroup:
             self._look_up_again()
         else:
             self.reach(self._leader)
-            self.turn.send(self._leader, Insert(self.id))
+            assert self.submitter is not None
+            self.turn.send(self._leader, Insert(self.id, self.submitter.last))
 
     def _look_up_again(self) -> None:
         """Somebody else may lead, or the group may have ended and been formed anew."""
@@ -290,7 +291,6 @@ class NodeGroup:
             block_bytes=parameters.checkpoint_block_bytes,
         )  # fmt: skip
         replica = Replica(carrier, stored, (), retention, self._timers, station.rng, self)
-        self.submitter = Submitter(carrier, self._timers)
         self.seat = Seat(self, replica, self._activate)
         return self.seat
 
@@ -381,11 +381,15 @@ class NodeGroup:
             self.submitter.accepted(message.upto_n)
 
     def on_submit_refused(self, sender: Sender, message: SubmitRefused) -> None:
-        """A gap: the leader misses what was sent before. Anything else ends our part in the group."""
+        """A gap: the leader misses what was sent before. Too old: what became of it is no longer known."""
         if self.submitter is None or message.to != self.station.identity.incarnation:
             return
         if message.reason == "gap":
             self.submitter.resend(after=message.last_n)
+        elif message.first_n <= self.submitter.last:
+            self.turn.mark("group-too-old")
+            self.submitter.start_anew(message.last_n)
+            self.end("submissions lay too long: what became of them is not known")
 
     # --- The stream's host ---
 

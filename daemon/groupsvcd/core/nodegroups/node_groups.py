@@ -47,8 +47,10 @@ from ..peer_messages import (
 from ..stream.server import Server
 from ..views import AttributeValue, NodeId
 from .node_group import NodeGroup, Phase
+from .outsider import Outsider, Stranger
 from .seat import Seat
 from .station import Station
+from .submitter import Submitter
 from .user import User
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, Refused, GroupIs)
@@ -91,6 +93,9 @@ class NodeGroups:
         self._activations: list[tuple[int, int]] = []
         self._confirmed: list[dict[str, Any]] = []
         self._list_version = 0
+        self._outsiders: dict[str, Outsider] = {}
+        self._outside: dict[int, Outsider] = {}
+        self._submitters: dict[int, Submitter] = {}  # by id: numbers go on when this node leaves and comes back
         self._for_groups: dict[type, Callable[[NodeGroup, Sender, Any], None]] = {
             Accepted: NodeGroup.on_accepted,
             SubmitRefused: NodeGroup.on_submit_refused,
@@ -153,6 +158,17 @@ class NodeGroups:
         self._touched[group] = None
         return group.submit(tuple(bodies))
 
+    def send(self, name: str, bodies: Sequence[bytes], stranger: Stranger) -> bool:
+        """Submit entries to a group that this node does not carry; False if they cannot be taken now."""
+        if name in self._by_name:
+            return False
+        outsider = self._outsiders.get(name)
+        if outsider is None:
+            outsider = Outsider(self.station, name, stranger, known_as=self._outside_as, over=self._outsider_ended)
+            self._outsiders[name] = outsider
+        outsider.stranger = stranger
+        return outsider.submit(tuple(bodies))
+
     def outstanding(self, name: str) -> int:
         """How many entries of this node are on their way to the group."""
         group = self._by_name.get(name)
@@ -160,8 +176,26 @@ class NodeGroups:
 
     # --- Groups come and go ---
 
-    def _known_as(self, group_id: int, group: NodeGroup) -> None:
+    def _known_as(self, group_id: int, group: NodeGroup) -> Submitter:
         self._by_id[group_id] = group
+        return self._submitter_of(group_id)
+
+    def _outside_as(self, group_id: int, outsider: Outsider) -> Submitter:
+        self._outside[group_id] = outsider
+        return self._submitter_of(group_id)
+
+    def _outsider_ended(self, outsider: Outsider) -> None:
+        self._outside.pop(outsider.id, None)
+        if self._outsiders.get(outsider.name) is outsider:
+            del self._outsiders[outsider.name]
+
+    def _submitter_of(self, group_id: int) -> Submitter:
+        submitter = self._submitters.get(group_id)
+        if submitter is None:
+            submitter = Submitter(self.turn, group_id, self.station.parameters.timers)
+            self._submitters[group_id] = submitter
+        submitter.leader = ""
+        return submitter
 
     def _ended(self, group: NodeGroup) -> None:
         self._by_id.pop(group.id, None)
@@ -172,7 +206,10 @@ class NodeGroups:
         """This node goes on under a new incarnation: what the old one carried goes on without it."""
         for group in list(self._by_name.values()):
             group.end(reason)
+        for outsider in list(self._outsiders.values()):
+            outsider.give_up(reason)
         self._activations.clear()
+        self._submitters.clear()
         self._confirmed.clear()
 
     # --- Messages ---
@@ -181,7 +218,10 @@ class NodeGroups:
         """A message about a group's stream."""
         group = self._by_id.get(message.stream)
         if group is None:
-            if isinstance(message, FOR_A_LEADER) and self.station.is_up((sender.name, sender.incarnation)):
+            outsider = self._outside.get(message.stream)
+            if outsider is not None:
+                self._to_outsider(outsider, message)
+            elif isinstance(message, FOR_A_LEADER) and self.station.is_up((sender.name, sender.incarnation)):
                 self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
             return
         if self.station.member.isolated and not isinstance(message, ALSO_WHEN_ISOLATED):
@@ -194,6 +234,14 @@ class NodeGroups:
             for_seat(group.seat, sender, message)
         elif isinstance(message, FOR_A_LEADER):
             self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
+
+    def _to_outsider(self, outsider: Outsider, message: StreamMessage) -> None:
+        if isinstance(message, Accepted):
+            outsider.on_accepted(message)
+        elif isinstance(message, SubmitRefused):
+            outsider.on_submit_refused(message)
+        elif isinstance(message, NotLeader):
+            outsider.on_not_leader(message)
 
     def _activate(self, group_id: int, epoch: int) -> None:
         self._activations.append((group_id, epoch))
@@ -260,6 +308,10 @@ class NodeGroups:
     @property
     def deadline(self) -> float:
         """When the next group wants to be looked at."""
+        return min(self._next_group, min((one.deadline for one in self._outsiders.values()), default=math.inf))
+
+    @property
+    def _next_group(self) -> float:
         heap, planned = self._heap, self._planned
         while heap:
             at, key = heap[0]
@@ -271,7 +323,10 @@ class NodeGroups:
 
     def tick(self) -> None:
         """Time has passed."""
-        while self.deadline <= self.turn.now:
+        for outsider in list(self._outsiders.values()):
+            if outsider.deadline <= self.turn.now:
+                outsider.tick()
+        while self._next_group <= self.turn.now:
             _, key = heapq.heappop(self._heap)
             _, group = self._planned.pop(key)
             self._touched[group] = None

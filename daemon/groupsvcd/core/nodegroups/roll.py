@@ -79,6 +79,7 @@ class Roll:
             self.members = dict.fromkeys(control.members)
         elif isinstance(control, NodeInserted):
             self.members[control.node] = None
+            self.origins.setdefault(control.node, (control.last_n, seq))
             self.fence += 1
         elif isinstance(control, NodeRemoved):
             self.members.pop(control.node, None)

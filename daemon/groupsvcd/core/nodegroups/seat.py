@@ -32,6 +32,7 @@ from ..peer_messages import (
     Open,
     Opened,
     Order,
+    Orphan,
     Promised,
     Refused,
     Repair,
@@ -291,7 +292,7 @@ class Seat:
     def on_insert(self, sender: Sender, message: Insert) -> None:
         """A node wants to carry the group."""
         if self.leading is not None:
-            self.leading.on_insert(sender)
+            self.leading.on_insert(sender, message)
         else:
             self._redirect(sender)
 
@@ -331,12 +332,26 @@ class Seat:
             self.leading.flush()
 
     @property
-    def _complain_at(self) -> float:
-        """When to complain of a leader that is not heard; one who leads or recovers has nobody to complain of."""
+    def _is_orphan(self) -> bool:
+        """Whether all who hold the stream are down, and we are not one of them."""
         role = self.role
-        if not isinstance(role, Server) or self.leading is not None or self.recovery is not None:
+        if isinstance(role, Server) and role.complete:
+            return False
+        servers = self.group.roll.servers
+        return bool(servers) and all(
+            isinstance(which, int) and self.station.is_down((name, which)) for name, which in servers
+        )
+
+    @property
+    def _complain_at(self) -> float:
+        """When to complain that the leader is not heard, or that all servers are down; who leads complains of nobody."""
+        role = self.role
+        if self.leading is not None or self.recovery is not None:
             return math.inf
-        return max(role.heard_at + self._timers.leader_silent, self._complained_at + self._timers.leader_silent / 2)
+        again_at = self._complained_at + self._timers.leader_silent / 2
+        if self._is_orphan:
+            return again_at
+        return max(role.heard_at + self._timers.leader_silent, again_at) if isinstance(role, Server) else math.inf
 
     @property
     def deadline(self) -> float:
@@ -366,5 +381,11 @@ class Seat:
     def _complain(self) -> None:
         self._complained_at = self.turn.now
         member = self.station.member
-        if member.hears_leader and not member.isolated:
-            self.turn.send(member.leader, Complaint(self.group.id, self.replica.log.accepted))
+        if not member.hears_leader or member.isolated:
+            return
+        epoch = self.replica.log.accepted
+        if self._is_orphan:
+            self.turn.mark("group-orphan")
+            self.turn.send(member.leader, Orphan(self.group.id, epoch, self.replica.delivered))
+        else:
+            self.turn.send(member.leader, Complaint(self.group.id, epoch))

@@ -15,7 +15,7 @@ from collections import deque
 
 from ..parameters import Timers
 from ..peer_messages import Submit
-from ..stream.carrier import Carrier
+from ..turn import Turn
 
 OUTSTANDING_ENTRIES_MAX = 4_096
 """Submissions of one node on their way to one group. Far above what hides the latency of a round trip."""
@@ -33,16 +33,15 @@ SUBMIT_ENTRIES_MAX = 1_024
 class Submitter:
     """The outstanding submissions of this node to one group."""
 
-    def __init__(self, carrier: Carrier, timers: Timers) -> None:
-        self.turn = carrier.turn
-        self._carrier = carrier
+    def __init__(self, turn: Turn, stream: int, timers: Timers) -> None:
+        self.turn = turn
+        self.stream = stream
         self._timers = timers
         self._bodies: deque[bytes] = deque()  # numbers first .. last
         self._bytes = 0
         self._known: deque[tuple[int, int]] = deque()  # (first number, how far we knew the stream when it was sent)
         self._first = 1
         self._sent_upto = 0
-        self._refused_upto = 0
         self.leader = ""
         self._repeat_at = math.inf
         self._wait = timers.repeat_first
@@ -87,13 +86,13 @@ class Submitter:
         for position in range(start, end):
             body = self._bodies[position]
             if chunk and (size + len(body) > SUBMIT_BYTES_MAX or len(chunk) >= SUBMIT_ENTRIES_MAX):
-                self._carrier.send(self.leader, Submit(self._carrier.stream, first, known_seq, tuple(chunk)))
+                self.turn.send(self.leader, Submit(self.stream, first, known_seq, tuple(chunk)))
                 first += len(chunk)
                 chunk, size = [], 0
             chunk.append(body)
             size += len(body)
         if chunk:
-            self._carrier.send(self.leader, Submit(self._carrier.stream, first, known_seq, tuple(chunk)))
+            self.turn.send(self.leader, Submit(self.stream, first, known_seq, tuple(chunk)))
 
     def accepted(self, upto_n: int) -> None:
         """Everything up to this number is stable."""
@@ -109,6 +108,17 @@ class Submitter:
         elif self._repeat_at < math.inf:
             self._wait = self._timers.repeat_first
             self._repeat_at = self.turn.now + self._wait
+
+    def start_anew(self, after: int) -> None:
+        """What is outstanding was left lying too long and is never numbered: go on after what was.
+
+        The numbers are used again. A late copy of what had them before carries its old ``known_seq`` and is refused.
+        """
+        self._bodies.clear()
+        self._known.clear()
+        self._bytes = 0
+        self._first, self._sent_upto = after + 1, after
+        self._repeat_at = math.inf
 
     def resend(self, after: int = 0) -> None:
         """Send everything beyond ``after`` again, to whoever leads now."""

@@ -60,6 +60,6 @@ class DuplicateFilter:
         """The origin's failure was ordered: nothing of it is numbered any more."""
         self._table.pop(origin, None)
 
-    def welcome(self, origin: Origin) -> None:
-        """The origin is known and has submitted nothing yet, so whatever comes first is not *too old*."""
-        self._table.setdefault(origin, (0, 0))
+    def welcome(self, origin: Origin, last_n: int = 0) -> None:
+        """The origin is known from here on: unless its numbers are, they follow ``last_n``."""
+        self._table.setdefault(origin, (last_n, 0))

@@ -1,0 +1,130 @@
+"""A node that submits to a group it does not carry (the open group, SAM-03).
+
+D is no member of "jobs". It looks up who leads it, submits, and is told ``Accepted`` once its entries are stable: it
+does not see them delivered. When the leader does not answer, or is none any more, D looks it up again and submits the
+same once more, under the same numbers; whoever leads by then numbers what is not numbered yet.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ..peer_messages import Accepted, NotLeader, SubmitRefused
+from .station import Station
+from .submitter import Submitter
+
+NO_SUCH_GROUP = "there is no such group"
+
+
+class Stranger(Protocol):
+    """Who submits from outside."""
+
+    def accepted(self, upto_n: int) -> None:
+        """Everything up to this number is stable."""
+
+    def failed(self, reason: str) -> None:
+        """Nothing that is outstanding will be heard of again; whether it was done is not known."""
+
+
+class Outsider:
+    """What this node submits to one group from outside."""
+
+    def __init__(
+        self, station: Station, name: str, stranger: Stranger, *, known_as: Callable[[int, Outsider], Submitter],
+        over: Callable[[Outsider], None],
+    ) -> None:  # fmt: skip
+        self.station = station
+        self.turn = station.turn
+        self.name = name
+        self.id = 0
+        self.stranger = stranger
+        self.submitter: Submitter | None = None
+        self._known_as = known_as
+        self._over = over
+        self._waiting: list[bytes] = []
+        self._known_seq = 0
+        self._heard_at = self.turn.now
+        self.find()
+
+    def submit(self, bodies: tuple[bytes, ...]) -> bool:
+        """Take these in; False if too much is on its way already."""
+        if self.submitter is None:
+            if self._waiting:
+                return False
+            self._waiting.extend(bodies)
+            return True
+        if not self.submitter.submit(bodies):
+            return False
+        self.submitter.send_new(self._known_seq)
+        return True
+
+    def find(self) -> None:
+        """Ask who leads the group."""
+        self._heard_at = self.turn.now
+        self.station.requests.ask("find", self.name, self._found)
+
+    def _found(self, answer: dict[str, Any]) -> None:
+        record = answer.get("group")
+        if record is None or self.id not in (0, record["id"]):
+            self.give_up(NO_SUCH_GROUP)
+            return
+        if not self.id:
+            self.id = record["id"]
+            self.submitter = self._known_as(self.id, self)
+        self._follow(record["active"]["leader"])
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self.submit(tuple(waiting))
+
+    def _follow(self, leader: str) -> None:
+        assert self.submitter is not None
+        address = self.station.addresses((leader,)).get(leader, "")
+        self.station.links.need(self.id, {leader: address}, listen=False)
+        self.submitter.follow(leader)
+
+    def on_accepted(self, message: Accepted) -> None:
+        """The leader says what is stable."""
+        if message.to == self.station.identity.incarnation and self.submitter is not None:
+            self._heard_at = self.turn.now
+            self.submitter.accepted(message.upto_n)
+            self.stranger.accepted(message.upto_n)
+
+    def on_submit_refused(self, message: SubmitRefused) -> None:
+        """A gap closes by sending again; what is too old is not known any more."""
+        if message.to != self.station.identity.incarnation or self.submitter is None:
+            return
+        if message.reason == "gap":
+            self.submitter.resend(after=message.last_n)
+        elif message.first_n <= self.submitter.last:
+            self.submitter.start_anew(message.last_n)
+            self.give_up("it lay too long: what became of it is not known")
+
+    def on_not_leader(self, message: NotLeader) -> None:
+        """Somebody else leads."""
+        if message.leader and self.submitter is not None and message.leader != self.submitter.leader:
+            self._follow(message.leader)
+        elif self.turn.now - self._heard_at > self.station.parameters.timers.repeat_first:
+            self.find()
+
+    def give_up(self, reason: str) -> None:
+        """Nothing more is sent; what is outstanding is not known."""
+        self.station.links.forget(self.id)
+        self._over(self)
+        self.stranger.failed(reason)
+
+    @property
+    def deadline(self) -> float:
+        """When to send again, or to look up again."""
+        if self.submitter is None or not self.submitter.outstanding:
+            return math.inf
+        return min(self.submitter.deadline, self._heard_at + self.station.parameters.timers.repeat_max)
+
+    def tick(self) -> None:
+        """Time has passed."""
+        if self.submitter is None or not self.submitter.outstanding:
+            return
+        self.submitter.tick()
+        if self.turn.now >= self._heard_at + self.station.parameters.timers.repeat_max:
+            self.find()
