@@ -344,7 +344,7 @@ class Seat:
 
     @property
     def _complain_at(self) -> float:
-        """When to complain that the leader is not heard, or that all servers are down; who leads complains of nobody."""
+        """When to complain that the leader is not heard or all servers are down; who leads complains of nobody."""
         role = self.role
         if self.leading is not None or self.recovery is not None:
             return math.inf
