@@ -48,14 +48,13 @@ class Leading:
         self._timers = station.parameters.timers
         self._origins = DuplicateFilter(group.roll.origins, group.logical_lifetime)
         self.sequencer = Sequencer(server, view.epoch, view.k, self._origins, self._timers)
-        self.leaving: set[NodeId] = set()
         self._inserting: set[NodeId] = set()
         self._removing: set[NodeId] = set()
         self._failing: set[NodeId] = set()
         self._heard: dict[str, float] = dict.fromkeys(view.names, self.turn.now)
         self._seen: dict[NodeId, int] = {}
         self._accepted: dict[NodeId, int] = {}
-        self._proposed = False
+        self._proposed: tuple[ServerId, ...] = ()
         self._propose_not_before = self.turn.now
         self._beat_at = self.turn.now + self._timers.beat_interval
         self._dropping = False
@@ -76,6 +75,7 @@ class Leading:
         self.sequencer.began = self.sequencer.next_seq
         self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, members, fence, view.forced))
         self.look_at_nodes()
+        self._let_go()
 
     def _order(self, control: AnyControl) -> None:
         self.sequencer.order("", 0, 0, encode_control(control))
@@ -108,13 +108,14 @@ class Leading:
             self.group.reach(node[0])
             self.server.carrier.vouch(sender.name, Left(self.server.stream, sender.incarnation))
             return
-        self.leaving.add(node)
+        self.group.leaving.add(node)
         self._let_go()
 
     def _let_go(self) -> None:
         """Order the removal of those who leave and are no servers."""
-        for node in sorted(self.leaving):
-            if self._server_of(node) not in self.view.servers and node not in self._removing:
+        for node in sorted(self.group.leaving):
+            server = self._server_of(node)
+            if server not in self.view.servers and server not in self._proposed and node not in self._removing:
                 self._removing.add(node)
                 self._order(NodeRemoved(node))
 
@@ -146,7 +147,7 @@ class Leading:
 
     def _forget(self, nodes: tuple[NodeId, ...]) -> None:
         for node in nodes:
-            self.leaving.discard(node)
+            self.group.leaving.discard(node)
             self._removing.discard(node)
             self._failing.discard(node)
             self._seen.pop(node, None)
@@ -255,7 +256,7 @@ class Leading:
             return
         if not any(server in self.view.servers for server in servers):
             return
-        self._proposed = True
+        self._proposed = servers
         k = min(self.group.k_wanted, len(servers))
         if leader != self.view.leader:
             self.turn.mark("group-handover")
@@ -273,7 +274,7 @@ class Leading:
         """(leader, servers) as they should be; None if nobody would be left."""
         me, roll = self.station.me, self.group.roll
         staying = [
-            node for node in roll.members if node not in self.leaving and (node == me or self.station.is_up(node))
+            node for node in roll.members if node not in self.group.leaving and (node == me or self.station.is_up(node))
         ]
         ours = {self._server_of(node): node for node in roll.members}
         servers = [
@@ -303,7 +304,7 @@ class Leading:
         return name != self.turn.node and self.turn.now - self._heard.get(name, -math.inf) > self._timers.lease
 
     def _proposal_answered(self, answer: dict[str, Any]) -> None:
-        self._proposed = False
+        self._proposed = ()
         self._propose_not_before = self.turn.now + self._timers.repeat_first
         group = answer.get("group")
         if answer.get("ok") and group is not None and self.group.seat is not None and self.group.seat.leading is self:

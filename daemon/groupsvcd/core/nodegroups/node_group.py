@@ -36,7 +36,7 @@ from ..stream.delivery import Holders
 from ..stream.entries import Entry
 from ..stream.receiver import Receiver
 from ..stream.replica import Replica, Retention
-from ..views import AttributeValue, View
+from ..views import AttributeValue, NodeId, View
 from .controls import NodeInserted, ViewStarted, decode_control
 from .group_carrier import GroupCarrier
 from .roll import Roll
@@ -73,6 +73,8 @@ class NodeGroup:
         self.attributes = attributes
         self.phase = Phase.FINDING
         self.users: list[User] = []
+        self.returning: list[User] = []
+        self.leaving: set[NodeId] = set()  # who told us, as leader, that it leaves
         self.roll = Roll(self.logical_lifetime)
         self.seat: Seat | None = None
         self.submitter: Submitter | None = None
@@ -139,16 +141,19 @@ class NodeGroup:
 
     def add_user(self, user: User) -> None:
         """Somebody on this node takes part."""
+        if self.is_leaving:
+            self.returning.append(user)  # it joins again when this node has left
+            return
         self.users.append(user)
-        if self.is_member:
+        if self.phase is Phase.CARRYING:
             self.hand_up()
             user.joined(self.id, self.delivered, tuple(self.roll.members))
-        if self.is_leaving and self.seat is not None and self.seat.leading is not None:
-            self.seat.leading.leaving.discard(self.station.me)
-            self.phase = Phase.CARRYING
 
     def remove_user(self, user: User) -> None:
         """Somebody on this node takes part no longer; with the last one the node leaves."""
+        if user in self.returning:
+            self.returning.remove(user)
+            user.lost("left")
         if user not in self.users:
             return
         self.hand_up()
@@ -239,7 +244,7 @@ class NodeGroup:
         else:
             self.reach(self._leader)
             assert self.submitter is not None
-            self.turn.send(self._leader, Insert(self.id, self.submitter.last))
+            self.turn.send(self._leader, Insert(self.id, self.submitter.accepted_upto))
 
     def _look_up_again(self) -> None:
         """Somebody else may lead, or the group may have ended and been formed anew."""
@@ -330,7 +335,7 @@ class NodeGroup:
         if seat is None:
             return
         if seat.leading is not None:
-            seat.leading.leaving.add(self.station.me)
+            self.leaving.add(self.station.me)
             seat.leading.consider_view()
         elif seat.replica.leader and seat.replica.leader != self.turn.node:
             self.turn.send(seat.replica.leader, Leave(self.id))
@@ -389,7 +394,7 @@ class NodeGroup:
         elif message.first_n <= self.submitter.last:
             self.turn.mark("group-too-old")
             self.submitter.start_anew(message.last_n)
-            self.end("submissions lay too long: what became of them is not known")
+            self.forsake("submissions lay too long: what became of them is not known")
 
     # --- The stream's host ---
 
@@ -425,6 +430,8 @@ class NodeGroup:
             if self.submitter is not None:
                 self.submitter.follow(control.leader)
                 self.submitter.send_new(seq)
+            if self.is_leaving:
+                self._again_soon()
         if isinstance(control, NodeInserted) and self.submitter is not None and control.node == self.station.me:
             self.submitter.send_new(seq)
         self.link()
@@ -433,14 +440,20 @@ class NodeGroup:
 
     def restore(self, seq: int, state: bytes) -> None:
         """What we missed is no longer kept: the roll goes on from a checkpoint, the users have lost the group."""
+        self._batch = []
         self.roll.restore(state)
         self.turn.mark("group-lagged")
+        self.forsake("lagged: entries that were not delivered here are no longer kept")
+
+    def forsake(self, reason: str) -> None:
+        """The users have lost the group. The node leaves in due form: it may be one of the servers."""
+        self.hand_up()
         users, self.users = self.users, []
-        self._batch = []
+        if self.phase is Phase.CARRYING:
+            self.phase = Phase.LEAVING
+            self._again_soon()
         for user in users:
-            user.lost("lagged: entries that were not delivered here are no longer kept")
-        self.phase = Phase.LEAVING
-        self._again_soon()
+            user.lost(reason)
 
     def snapshot(self) -> bytes:
         """The roll."""

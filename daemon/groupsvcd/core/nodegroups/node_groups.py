@@ -201,6 +201,8 @@ class NodeGroups:
         self._by_id.pop(group.id, None)
         if self._by_name.get(group.name) is group:
             del self._by_name[group.name]
+        for user in group.returning:
+            self.join(group.name, group.attributes, user)
 
     def start_again(self, reason: str) -> None:
         """This node goes on under a new incarnation: what the old one carried goes on without it."""

@@ -68,6 +68,7 @@ class Seat:
         self._promised_view: View | None = None
         self._activate = activate
         self._complained_at = -math.inf
+        self._is_detached = False  # what we have is not what the group has
         self._timers = self.station.parameters.timers
 
     @property
@@ -178,28 +179,31 @@ class Seat:
         self.leading = Leading(self.group, server, view)
         self.leading.start(opened_by)
         if self.group.is_leaving:
-            self.leading.leaving.add(self.station.me)
+            self.group.leaving.add(self.station.me)
 
     # --- Messages to whoever carries the group ---
 
     def on_order(self, sender: Sender, message: Order) -> None:
         """The leader orders entries."""
-        role = self._follower(message.epoch, message.began)
+        role = self._follower(sender.name, message.epoch, message.began)
         if role is not None:
             role.on_order(sender.name, message)
 
     def on_beat(self, sender: Sender, message: Beat) -> None:
         """The leader says where the stream stands."""
-        role = self._follower(message.epoch, message.began)
+        role = self._follower(sender.name, message.epoch, message.began)
         if role is not None:
             role.on_beat(sender.name, message)
 
-    def _follower(self, epoch: int, began: int) -> Receiver | Server | None:
+    def _follower(self, sender: str, epoch: int, began: int) -> Receiver | Server | None:
         """The role in which a frame of an active view is heard; a server that is not in that view retires."""
         role = self.role
         if self.replica.log.accepted < epoch and began <= self.replica.delivered:
-            self.turn.mark("group-tail-lost")
-            self.group.end("the group goes on without entries that were delivered here")
+            if not self._is_detached:
+                self._is_detached = True
+                self.turn.mark("group-tail-lost")
+                self.group.forsake("the group goes on without entries that were delivered here")
+            self.replica.leader = sender
             return None
         if isinstance(role, Server) and role.log.accepted < epoch:
             view = self._promised_view

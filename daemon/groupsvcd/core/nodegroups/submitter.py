@@ -52,6 +52,11 @@ class Submitter:
         return self._first + len(self._bodies) - 1
 
     @property
+    def accepted_upto(self) -> int:
+        """The newest number that nothing more will be sent of."""
+        return self._first - 1
+
+    @property
     def outstanding(self) -> int:
         """How many are not known to be stable."""
         return len(self._bodies)
