@@ -261,11 +261,9 @@ class NodeGroup:
 
     def _start_over(self, reason: str) -> None:
         """This group is no more, or we are not in it any more: who still wants it begins anew."""
-        waiting = self.users if self.phase is Phase.INSERTING else []
-        self.users = [] if waiting else self.users
-        name, attributes = self.name, self.attributes
+        if self.phase is Phase.INSERTING:
+            self.returning, self.users = [*self.returning, *self.users], []
         self.end(reason)
-        self.users, self.name, self.attributes = waiting, name, attributes
 
     def on_inserted(self, sender: Sender, message: Inserted) -> None:
         """We are a member."""
@@ -281,6 +279,7 @@ class NodeGroup:
         seat.follow(sender.name)
         assert self.submitter is not None
         self.submitter.follow(sender.name)
+        self.submitter.send_new(message.seq)
         if not self.users:
             self.phase = Phase.LEAVING
             self._again_soon()
