@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from . import busy_machine, failover, formation, memory, simulator
+from . import busy_machine, failover, floor, formation, memory, simulator
 from .row import Effort, Measure, Row, table
 
 MEASURES: dict[str, Measure] = {
@@ -21,6 +21,7 @@ MEASURES: dict[str, Measure] = {
     "start": formation.measure,
     "memory": memory.measure,
     "sim": simulator.measure,
+    "floor": floor.measure,
 }
 
 
@@ -47,4 +48,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if all(row.ok for row in rows) else 1
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

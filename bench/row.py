@@ -68,6 +68,29 @@ def at_most(
     )
 
 
+def at_least(
+    name: str,
+    unit: str,
+    runs: Sequence[Sequence[float]],
+    *,
+    median_min: float | None = None,
+    note: str = "",
+    also: bool = True,
+) -> Row:
+    """The row of a promise that has a lower bound; the median shown is that of the runs' medians."""
+    median = statistics.median(statistics.median(run) for run in runs)
+    return Row(
+        name=name,
+        unit=unit,
+        bound="-" if median_min is None else f"median >= {median_min:g}",
+        median=median,
+        worst=min(min(run) for run in runs),
+        samples=sum(len(run) for run in runs),
+        ok=(median_min is None or median >= median_min) and also,
+        note=note,
+    )
+
+
 def table(rows: Sequence[Row]) -> str:
     """All rows for people."""
     cells = [("MEASURE", "BOUND", "MEDIAN", "WORST", "UNIT", "SAMPLES", "")]

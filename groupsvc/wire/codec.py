@@ -29,7 +29,7 @@ class Codec(Generic[M]):
         """The body of a frame that carries ``messages``."""
         return self._encoder.encode(messages)
 
-    def decode(self, body: bytes) -> tuple[M, ...]:
+    def decode(self, body: bytes | memoryview) -> tuple[M, ...]:
         """The messages in ``body``; raises ``PeerProtocolError`` with the reason."""
         try:
             return self._decoder.decode(body)

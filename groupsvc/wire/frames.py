@@ -25,7 +25,7 @@ from __future__ import annotations
 import struct
 from zlib import crc32
 
-import attrs
+import msgspec
 
 from ..errors import PeerProtocolError
 from .kinds import FrameKind
@@ -38,36 +38,50 @@ DOMAIN_ID_BYTES = 16
 _before_crc = struct.Struct("!4sBBBB")
 _crc = struct.Struct("!I")
 _after_crc = struct.Struct("!I16sQ")
-HEADER_BYTES = _before_crc.size + _crc.size + _after_crc.size
-_KINDS = frozenset(int(kind) for kind in FrameKind)
+_header = struct.Struct("!4sBBBBII16sQ")
+HEADER_BYTES = _header.size
+_KINDS = {int(kind): kind for kind in FrameKind}
 
 
-@attrs.frozen
-class Frame:
-    """A frame that passed ``problem_with``."""
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """A frame that passed ``problem_with``. ``body`` is a look into its bytes, not a copy of them."""
 
     kind: FrameKind
     domain: bytes
     sender: str
     incarnation: int
-    body: bytes
+    body: memoryview
 
 
-def pack(kind: FrameKind, domain: bytes, sender: bytes, incarnation: int, body: bytes) -> bytes:
+def pack(kind: FrameKind, domain: bytes, sender: bytes, incarnation: int, body: bytes | memoryview) -> bytes:
     """The bytes of a frame; ``sender`` is the encoded node name."""
     front = _before_crc.pack(MAGIC, VERSION, kind, len(sender), 0)
-    rest = _after_crc.pack(len(body), domain, incarnation) + sender + body
-    return front + _crc.pack(crc32(rest, crc32(front))) + rest
+    rest = _after_crc.pack(len(body), domain, incarnation) + sender
+    return b"".join((front, _crc.pack(crc32(body, crc32(rest, crc32(front)))), rest, body))
 
 
-def problem_with(frame: bytes) -> str | None:
+def problem_with(frame: bytes | memoryview) -> str | None:
     """Why this frame must be refused, or None. Never raises, never reads past the end."""
+    found = _look_at(frame)
+    return found if isinstance(found, str) else None
+
+
+def unpack(frame: bytes | memoryview) -> Frame:
+    """The parts of a frame; raises ``PeerProtocolError`` with the reason if there is a problem."""
+    found = _look_at(frame)
+    if isinstance(found, str):
+        raise PeerProtocolError(found)
+    return found
+
+
+def _look_at(frame: bytes | memoryview) -> Frame | str:
+    """The parts, or the problem: checked from cheap to dear."""
     size = len(frame)
     if size < HEADER_BYTES:
         return f"{size} bytes are less than a header of {HEADER_BYTES}"
     if size > FRAME_BYTES_MAX:
         return f"{size} bytes are more than the {FRAME_BYTES_MAX} allowed"
-    magic, version, kind, name_bytes, zero = _before_crc.unpack_from(frame)
+    magic, version, kind, name_bytes, zero, stated, body_bytes, domain, incarnation = _header.unpack_from(frame)
     if magic != MAGIC:
         return f"it begins with {magic!r} and not with {MAGIC!r}: not a groupsvc frame"
     if version != VERSION:
@@ -76,33 +90,17 @@ def problem_with(frame: bytes) -> str | None:
         return f"frame kind {kind} is unknown"
     if zero != 0:
         return f"the reserved byte is {zero} and not 0"
-    body_bytes, _, _ = _after_crc.unpack_from(frame, _before_crc.size + _crc.size)
+    name_end = HEADER_BYTES + name_bytes
     if not 1 <= name_bytes <= NODE_NAME_BYTES_MAX:
         return f"the sender's name has {name_bytes} bytes, allowed are 1 to {NODE_NAME_BYTES_MAX}"
-    if HEADER_BYTES + name_bytes + body_bytes != size:
-        return f"the header announces {HEADER_BYTES + name_bytes + body_bytes} bytes, {size} came"
-    (stated,) = _crc.unpack_from(frame, _before_crc.size)
-    counted = crc32(memoryview(frame)[12:], crc32(frame[:8]))
+    if name_end + body_bytes != size:
+        return f"the header announces {name_end + body_bytes} bytes, {size} came"
+    view = memoryview(frame)
+    counted = crc32(view[12:], crc32(view[:8]))
     if stated != counted:
         return f"checksum is {counted:08x}, the header says {stated:08x}"
     try:
-        frame[HEADER_BYTES : HEADER_BYTES + name_bytes].decode()
+        sender = str(view[HEADER_BYTES:name_end], "utf-8")
     except UnicodeDecodeError:
         return "the sender's name is not UTF-8"
-    return None
-
-
-def unpack(frame: bytes) -> Frame:
-    """The parts of a frame; raises ``PeerProtocolError`` with the reason if there is a problem."""
-    problem = problem_with(frame)
-    if problem is not None:
-        raise PeerProtocolError(problem)
-    name_end = HEADER_BYTES + frame[6]
-    _, domain, incarnation = _after_crc.unpack_from(frame, _before_crc.size + _crc.size)
-    return Frame(
-        kind=FrameKind(frame[5]),
-        domain=domain,
-        sender=frame[HEADER_BYTES:name_end].decode(),
-        incarnation=incarnation,
-        body=frame[name_end:],
-    )
+    return Frame(_KINDS[kind], domain, sender, incarnation, view[name_end:])

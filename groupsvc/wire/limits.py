@@ -6,6 +6,10 @@ FRAME_BYTES_MAX = 8 * 1024 * 1024
 """Largest frame a daemon parses. A checkpoint of a directory with thousands of nodes and groups fits; a
 hostile length field cannot make us allocate more."""
 
+FRAME_BYTES_USUAL = 256 * 1024
+"""Messages are put together into frames up to this size; only a single message that is larger makes a larger frame.
+Large enough that what a frame costs does not matter, small enough not to hold up a liveness frame behind it."""
+
 NODE_NAME_BYTES_MAX = 63
 """A host name label; node names travel in every frame."""
 

@@ -137,7 +137,7 @@ class Clients:
         """When a suspicion must be looked into; now, if somebody is known to be gone."""
         if self._dead or self._gone:
             return -math.inf
-        return min(self._suspects.values(), default=math.inf)
+        return min(self._suspects.values()) if self._suspects else math.inf
 
     def _receive_one(self, found: list[tuple[int, AnyClientRequest | None]]) -> None:
         router = self.router

@@ -2,7 +2,8 @@
 
 The engine speaks in single messages. During one round of the reactor they are laid down here; at its end each
 peer, each topic and each client gets one frame with everything for it. So an idle daemon sends one by one, and a
-busy one in large frames, without any timer.
+busy one in large frames, without any timer. What is more than a frame of the usual size leaves in several of them;
+only a single message that is larger makes a larger frame.
 
 Some messages are true only until a moment (a lease behind them ends). That is compared with the clock here, right
 before the bytes leave, and what is late is dropped.
@@ -11,17 +12,19 @@ before the bytes leave, and what is late is dropped.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from groupsvc.wire.codec import Codec
-from groupsvc.wire.limits import FRAME_BYTES_MAX
+from groupsvc.wire.limits import FRAME_BYTES_MAX, FRAME_BYTES_USUAL
 
 M = TypeVar("M")
 R = TypeVar("R", str, bytes, int)
 
-BODY_BYTES_MAX = FRAME_BYTES_MAX - 256
-"""Leaves room for the header."""
+HEADER_ROOM_BYTES = 256
+"""What a frame has beside its body, at most."""
+BODY_BYTES_USUAL = FRAME_BYTES_USUAL - HEADER_ROOM_BYTES
+BODY_BYTES_MAX = FRAME_BYTES_MAX - HEADER_ROOM_BYTES
 
 
 class Outbox(Generic[R, M]):
@@ -31,34 +34,59 @@ class Outbox(Generic[R, M]):
         self._codec = codec
         self._clock = clock
         self._too_large = too_large
-        self._waiting: dict[R, list[tuple[M, float]]] = {}
+        self._waiting: dict[R, list[M]] = {}
+        self._ends: dict[R, dict[int, float]] = {}  # by receiver and position: until when, if not for ever
 
     def put(self, receiver: R, message: M, valid_until: float = math.inf) -> None:
         """Lay ``message`` down for ``receiver``; it does not leave after ``valid_until``."""
         waiting = self._waiting.get(receiver)
         if waiting is None:
-            self._waiting[receiver] = [(message, valid_until)]
+            self._waiting[receiver] = waiting = [message]
         else:
-            waiting.append((message, valid_until))
+            waiting.append(message)
+        if valid_until != math.inf:
+            self._ends.setdefault(receiver, {})[len(waiting) - 1] = valid_until
 
     def flush(self, send: Callable[[R, bytes], object]) -> None:
-        """Hand the body of one frame (of more if one cannot hold it) per receiver to ``send``."""
+        """Hand the body of one frame (of more if it would be too large) per receiver to ``send``."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, {}
+        ends, self._ends = self._ends, {}
         for receiver, messages in waiting.items():
-            now = self._clock()
-            good = [message for message, valid_until in messages if valid_until >= now]
-            if good:
-                self._send(receiver, good, send)
+            if receiver in ends:
+                messages = self._still_true(messages, ends[receiver])
+                if not messages:
+                    continue
+            body = self._codec.encode(messages)
+            if len(body) <= BODY_BYTES_USUAL:
+                send(receiver, body)
+            else:
+                self._send_in_parts(receiver, messages, send)
 
-    def _send(self, receiver: R, messages: list[M], send: Callable[[R, bytes], object]) -> None:
-        body = self._codec.encode(messages)
-        if len(body) <= BODY_BYTES_MAX:
-            send(receiver, body)
-        elif len(messages) == 1:
-            self._too_large(f"{type(messages[0]).__name__} for {receiver!r} has {len(body)} bytes")
-        else:
-            half = len(messages) // 2
-            self._send(receiver, messages[:half], send)
-            self._send(receiver, messages[half:], send)
+    def _still_true(self, messages: list[M], ends: dict[int, float]) -> list[M]:
+        now = self._clock()
+        late = {position for position, end in ends.items() if end < now}
+        return [message for position, message in enumerate(messages) if position not in late]
+
+    def _send_in_parts(self, receiver: R, messages: list[M], send: Callable[[R, bytes], object]) -> None:
+        for part in self._parted(messages):
+            body = self._codec.encode(part)
+            if len(body) <= BODY_BYTES_MAX:
+                send(receiver, body)
+            else:
+                self._too_large(f"{type(part[0]).__name__} for {receiver!r} has {len(body)} bytes")
+
+    def _parted(self, messages: list[M]) -> Iterator[list[M]]:
+        """Runs of messages that fit into a usual frame; a message that does not is a run of its own."""
+        part: list[M] = []
+        room = BODY_BYTES_USUAL
+        for message in messages:
+            size = len(self._codec.encode([message]))
+            if part and size > room:
+                yield part
+                part, room = [], BODY_BYTES_USUAL
+            part.append(message)
+            room -= size
+        if part:
+            yield part

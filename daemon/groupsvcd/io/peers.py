@@ -1,33 +1,57 @@
 """Frames between daemons.
 
 Each daemon listens at two endpoints: a ROUTER, into which all others push what is for this node alone, and an
-XPUB, to which all others subscribe. It has one DEALER per peer for what goes out, and one SUB for the
-multicasts of every voter:
+XPUB, to which others subscribe. It has one DEALER per peer for what goes out, and one SUB for all multicasts:
 
     A.DEALER(B) ────────► B.ROUTER          A.XPUB ────────► B.SUB, C.SUB
+
+B hears a multicast of A on a topic if B listens to A *and* has subscribed to the topic. To the voters everybody
+listens, always; to any other node one listens while one shares a group with it. The topic of the domain is always
+subscribed to. What nobody wants is filtered at A and costs no network.
 
 Frames may be lost and the protocol repeats what matters, so nothing ever waits here: to a peer that is not
 connected nothing is sent at all (``IMMEDIATE``: no queue of stale frames greets a node that comes back), and a
 full queue drops. When the connection of a DEALER breaks, its monitor tells and ``Probes`` goes and knocks.
+
+How much a peer that does not read may cost (C was stopped, and A goes on sending):
+
+    A's DEALER to C      96 frames of at most 256 KiB   24 MiB
+                         and larger frames, together     8 MiB
+    C's part of A's XPUB the same                       32 MiB
+    in all                                              64 MiB
+
+After ``HEARTBEAT_TIMEOUT_MS`` the connection is given up and all of it is free again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 import attrs
 import zmq
+
+from groupsvc.wire.limits import FRAME_BYTES_USUAL
 
 from ..core.peer_messages import DOMAIN_TOPIC
 from . import sockets
 from .addresses import multicast_address, problem_with_peer_address
 from .complaints import Complaints
+from .large_frames import LargeFrames
 from .probes import Probes
-from .sockets import NOBLOCK, RCVMORE, SNDMORE_NOBLOCK, Context, Socket
+from .sockets import NOBLOCK, SNDMORE_NOBLOCK, Context, Socket
 from .watch import Watch
 
-MULTICAST_QUEUE_FRAMES = 1_000
 DEALER_EVENTS = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
+
+
+class _Everything:
+    """Contains whatever one asks for."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+EVERYTHING = _Everything()
 
 
 @attrs.define
@@ -35,6 +59,7 @@ class _Peer:
     address: str
     dealer: Socket
     monitor: Socket
+    large: LargeFrames
 
 
 class Peers:
@@ -56,19 +81,22 @@ class Peers:
     ) -> None:
         self._context = context
         self._node = node
-        self._voters = dict(voters)
+        self._voters = frozenset(voters)
         self._watch = watch
         self._complaints = complaints
         self._queue_frames = queue_frames
         self._insecure = insecure
         self._peers: dict[str, _Peer] = {}
+        self._heard: dict[str, str] = {}  # whom we listen to, and where their multicasts come from
+        self._topics = {DOMAIN_TOPIC}
         self._bound: list[str] = []
         self.is_empty = True
         self.probes = Probes(watch, clock, refused)
         self.router = sockets.new_socket(context, zmq.ROUTER, send_queue=queue_frames)
         self.router.setsockopt(zmq.ROUTER_MANDATORY, 1)
-        self.publisher = sockets.new_socket(context, zmq.XPUB, send_queue=MULTICAST_QUEUE_FRAMES)
+        self.publisher = sockets.new_socket(context, zmq.XPUB, send_queue=queue_frames)
         self.publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
+        self._large_multicasts = LargeFrames(self.publisher)
         self.subscriber = sockets.new_socket(context, zmq.SUB, send_queue=queue_frames)
         self.subscriber.setsockopt(zmq.SUBSCRIBE, DOMAIN_TOPIC)
         sockets.set_heartbeat(self.subscriber)
@@ -80,9 +108,7 @@ class Peers:
             self.close()
             raise
         for name, its_address in voters.items():
-            if name != node:
-                self.subscriber.connect(multicast_address(its_address))
-                self.connect(name, its_address)
+            self.connect(name, its_address)
 
     # --- Out --------------------------------------------------------------------------------------------
 
@@ -91,28 +117,46 @@ class Peers:
         """Everybody we can send to."""
         return list(self._peers)
 
-    def connect(self, node: str, address: str) -> None:
-        """From now on ``node`` is reached at ``address``."""
-        peer = self._peers.get(node)
-        if node == self._node or (peer is not None and peer.address == address):
+    def connect(self, node: str, address: str, *, listen: bool = False) -> None:
+        """From now on ``node`` is reached at ``address``; with ``listen`` its multicasts are heard, too."""
+        if node == self._node:
             return
         problem = problem_with_peer_address(address, insecure=self._insecure)
         if problem is not None:
             self._complaints.note("bad address", f"{node} cannot be reached: {problem}")
             return
+        self._listen(node, multicast_address(address) if listen or node in self._voters else None)
+        peer = self._peers.get(node)
         if peer is not None:
-            self._disconnect(node, peer)
+            if peer.address == address:
+                return
+            self._hang_up(node, peer)
         dealer = sockets.new_socket(self._context, zmq.DEALER, send_queue=self._queue_frames, receive_queue=1)
         dealer.setsockopt(zmq.IMMEDIATE, 1)
         sockets.set_heartbeat(dealer)
         monitor = sockets.monitor(dealer, DEALER_EVENTS)
-        self._peers[node] = _Peer(address, dealer, monitor)
+        self._peers[node] = _Peer(address, dealer, monitor, LargeFrames(dealer))
         self._watch.add(sockets.fd_of(monitor), lambda: self._connection_changed(node, monitor))
         dealer.connect(address)
-        if node in self._voters and self._voters[node] != address:
-            self.subscriber.disconnect(multicast_address(self._voters[node]))
-            self._voters[node] = address
-            self.subscriber.connect(multicast_address(address))
+
+    def disconnect(self, node: str) -> None:
+        """Nothing is sent to ``node`` any more, and its multicasts are not heard; voters stay as they are."""
+        peer = self._peers.get(node)
+        if peer is not None and node not in self._voters:
+            self._listen(node, None)
+            self._hang_up(node, peer)
+
+    def subscribe(self, topic: bytes) -> None:
+        """Hear multicasts on ``topic`` from everybody we listen to."""
+        if topic not in self._topics:  # libzmq counts: what is subscribed to twice must be given up twice
+            self._topics.add(topic)
+            self.subscriber.setsockopt(zmq.SUBSCRIBE, topic)
+
+    def unsubscribe(self, topic: bytes) -> None:
+        """Hear them no longer."""
+        if topic in self._topics and topic != DOMAIN_TOPIC:
+            self._topics.remove(topic)
+            self.subscriber.setsockopt(zmq.UNSUBSCRIBE, topic)
 
     def send(self, node: str, frame: bytes) -> bool:
         """Send to one peer; False if it was dropped, because there is no connection or no room."""
@@ -120,6 +164,8 @@ class Peers:
         if peer is None:
             return False
         try:
+            if len(frame) > FRAME_BYTES_USUAL:
+                return peer.large.send(frame)
             peer.dealer.send(frame, NOBLOCK)
         except zmq.Again:
             return False
@@ -127,16 +173,23 @@ class Peers:
 
     def multicast(self, topic: bytes, frame: bytes) -> None:
         """Send to everybody who subscribes to ``topic``; slow ones miss it."""
+        if len(frame) > FRAME_BYTES_USUAL:
+            self._large_multicasts.send(frame, topic)
+            return
         self.publisher.send(topic, SNDMORE_NOBLOCK)
         self.publisher.send(frame, NOBLOCK)
 
     # --- In ---------------------------------------------------------------------------------------------
 
-    def receive(self, frames_max: int) -> list[bytes]:
-        """What has come, at most ``frames_max`` messages from each of the two sources; then see ``is_empty``."""
-        found: list[bytes] = []
-        multicasts_read = self._receive_multicast(found, frames_max)
-        self.is_empty = self._receive_direct(found, frames_max) and multicasts_read
+    def receive(self, frames_max: int, ready: Container[object] = EVERYTHING) -> list[memoryview]:
+        """What has come, at most ``frames_max`` messages from each of the sources in ``ready``; then see ``is_empty``.
+
+        The frames are looks into the memory of libzmq, which is free again when they are forgotten.
+        """
+        found: list[memoryview] = []
+        multicasts_read = self.subscriber not in ready or self._receive_multicast(found, frames_max)
+        directs_read = self.router not in ready or self._receive_direct(found, frames_max)
+        self.is_empty = multicasts_read and directs_read
         return found
 
     def read_subscriptions(self) -> None:
@@ -147,35 +200,34 @@ class Peers:
         except zmq.Again:
             pass
 
-    def _receive_multicast(self, found: list[bytes], frames_max: int) -> bool:
-        receive, option = self.subscriber.recv, self.subscriber.getsockopt
+    def _receive_multicast(self, found: list[memoryview], frames_max: int) -> bool:
+        receive = self.subscriber.recv
         try:
             for _ in range(frames_max):
-                receive(NOBLOCK)
-                if not option(RCVMORE):
+                if not receive(NOBLOCK, copy=False).more:
                     self._complaints.note("bad frame", "a multicast without content")
                     continue
-                frame = receive(NOBLOCK)
-                if option(RCVMORE):
+                part = receive(NOBLOCK, copy=False)
+                if part.more:
                     extra = sockets.drop_rest(self.subscriber)
                     self._complaints.note("bad frame", f"a multicast with {extra} parts too many")
                     continue
-                found.append(frame)
+                found.append(part.buffer)
         except zmq.Again:
             return True
         return False
 
-    def _receive_direct(self, found: list[bytes], frames_max: int) -> bool:
-        receive, option = self.router.recv, self.router.getsockopt
+    def _receive_direct(self, found: list[memoryview], frames_max: int) -> bool:
+        receive = self.router.recv
         try:
             for _ in range(frames_max):
                 receive(NOBLOCK)  # the routing id, which a ROUTER puts before at least one part
-                frame = receive(NOBLOCK)
-                if option(RCVMORE):
+                part = receive(NOBLOCK, copy=False)
+                if part.more:
                     extra = sockets.drop_rest(self.router)
                     self._complaints.note("bad frame", f"a message from a peer with {extra} parts too many")
                     continue
-                found.append(frame)
+                found.append(part.buffer)
         except zmq.Again:
             return True
         return False
@@ -192,7 +244,21 @@ class Peers:
             else:
                 self.probes.connection_broke(node, peer.address)
 
-    def _disconnect(self, node: str, peer: _Peer, linger_ms: int = 0) -> None:
+    def _listen(self, node: str, endpoint: str | None) -> None:
+        """Hear the multicasts of ``node`` from ``endpoint`` and from nowhere else.
+
+        Of two names with one endpoint one is out of date. It is connected to once, and until neither is wanted:
+        connected twice, everything from there would come twice.
+        """
+        before = self._heard.pop(node, None)
+        if before is not None and before != endpoint and before not in self._heard.values():
+            self.subscriber.disconnect(before)
+        if endpoint is not None:
+            if before != endpoint and endpoint not in self._heard.values():
+                self.subscriber.connect(endpoint)
+            self._heard[node] = endpoint
+
+    def _hang_up(self, node: str, peer: _Peer, linger_ms: int = 0) -> None:
         del self._peers[node]
         self.probes.forget(node)
         self._watch.remove(sockets.fd_of(peer.monitor))
@@ -203,7 +269,7 @@ class Peers:
     def close(self, linger_ms: int = 0) -> None:
         """Close everything; frames on their way get ``linger_ms`` to leave."""
         for node, peer in list(self._peers.items()):
-            self._disconnect(node, peer, linger_ms)
+            self._hang_up(node, peer, linger_ms)
         self.probes.close()
         while self._bound:
             sockets.remove_socket_file(self._bound.pop())

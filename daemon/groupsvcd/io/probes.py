@@ -54,7 +54,9 @@ class Probes:
     @property
     def deadline(self) -> float:
         """When ``run`` has something to do."""
-        return min((min(s.next_knock, s.give_up) for s in self._suspicions.values()), default=math.inf)
+        if not self._suspicions:  # almost always, and asked in every round
+            return math.inf
+        return min(min(suspicion.next_knock, suspicion.give_up) for suspicion in self._suspicions.values())
 
     def connection_broke(self, node: str, address: str) -> None:
         """The connection to ``node`` at ``address`` ended or could not be made."""
@@ -71,6 +73,8 @@ class Probes:
 
     def run(self) -> None:
         """Knock where it is time to."""
+        if not self._suspicions:
+            return
         now = self._clock()
         for node, suspicion in list(self._suspicions.items()):
             if suspicion.give_up <= now:

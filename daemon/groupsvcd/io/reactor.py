@@ -9,6 +9,9 @@ suspended machine), and what the others sent meanwhile is waiting in the sockets
 before it saw those frames would declare live nodes dead. So a Tick is given only after the sockets were found
 empty, and not if the clock jumped since they were.
 
+Programs inside the daemon act on the engine like everything else: within a step. They hand what they want to do to
+``call``, from this thread.
+
 ``Persist`` goes to the journal thread; when it comes back its ``then`` is executed and the engine told. Without
 a state directory it comes back in the same round, but never inside the step that asked for it.
 """
@@ -21,25 +24,26 @@ import os
 import signal
 import socket
 from collections import deque
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Protocol, cast
 
 import zmq
 
 from groupsvc.errors import PeerProtocolError
 from groupsvc.wire import frames
+from groupsvc.wire.codec import Codec
 from groupsvc.wire.kinds import FrameKind
 
 from ..core import effects as fx
-from ..core.events import ClientFrame, ClientGone, Event, PeerFrame, PeerRefused, Persisted, Tick
-from ..core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, AnyPeerMessage, Goodbye
+from ..core.events import ClientFrame, ClientGone, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
+from ..core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, Goodbye, PeerMessage
 from ..observe import notable
 from . import clocks
 from .clients import Clients
 from .complaints import Complaints
 from .journal import Journal
 from .outbox import Outbox
-from .peers import Peers
+from .peers import EVERYTHING, Peers
 from .sockets import GOODBYE_LINGER_MS
 from .watch import Watch
 
@@ -57,16 +61,6 @@ EXIT_HALTED = 3
 EXIT_DISK = 5
 
 log = logging.getLogger(__name__)
-
-
-class _Everything:
-    """Contains whatever one asks for."""
-
-    def __contains__(self, _: object) -> bool:
-        return True
-
-
-EVERYTHING = _Everything()
 
 
 class Machine(Protocol):
@@ -125,8 +119,10 @@ class Reactor:
         self._has_signals = False
         self._unsynced: deque[fx.Persist] = deque()
         self._refused: deque[str] = deque()
-        self._to_peers: Outbox[str, AnyPeerMessage] = Outbox(PEER_CODEC, clock, self._too_large)
-        self._to_topics: Outbox[bytes, AnyPeerMessage] = Outbox(PEER_CODEC, clock, self._too_large)
+        self._calls: deque[Callable[[], None]] = deque()
+        codec = cast(Codec[PeerMessage], PEER_CODEC)  # effects speak of the base class
+        self._to_peers: Outbox[str, PeerMessage] = Outbox(codec, clock, self._too_large)
+        self._to_topics: Outbox[bytes, PeerMessage] = Outbox(codec, clock, self._too_large)
         self._poller = zmq.Poller()
         self._poller.register(watch.fileno(), zmq.POLLIN)
         self._wake, self._wake_signal = socket.socketpair()
@@ -141,6 +137,9 @@ class Reactor:
             fx.ReplyToClient: self._reply_to_client,
             fx.Persist: self._persist,
             fx.Connect: self._connect,
+            fx.Disconnect: self._disconnect,
+            fx.Subscribe: self._subscribe,
+            fx.Unsubscribe: self._unsubscribe,
             fx.Journal: self._journal_event,
             fx.Halt: self._halt,
         }
@@ -149,7 +148,7 @@ class Reactor:
         """The sockets to drive; a domain of one without an address has no peers."""
         self._peers, self._clients = peers, clients
         if peers is not None:
-            for peer_socket in (peers.router, peers.subscriber, peers.publisher):
+            for peer_socket in (peers.router, peers.subscriber):
                 self._poller.register(peer_socket, zmq.POLLIN)
         if clients is not None:
             self._poller.register(clients.router, zmq.POLLIN)
@@ -157,6 +156,13 @@ class Reactor:
     def refused(self, node: str) -> None:
         """Nobody listens at the address of ``node``; told to the engine in this round."""
         self._refused.append(node)
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Do ``action`` in a step of the engine, in this round or the next; only from the thread of ``run``.
+
+        Who is called by the engine, in a step, needs none of this: it acts on the engine directly.
+        """
+        self._calls.append(action)
 
     def stop_on_signals(self) -> None:
         """From now on SIGTERM and SIGINT end ``run`` cleanly."""
@@ -189,7 +195,7 @@ class Reactor:
         self._to_topics.put(DOMAIN_TOPIC, Goodbye())
         for node in self._peers.names:
             self._to_peers.put(node, Goodbye())
-        self._flush_peers(self._peers)
+        self._flush_peers()
 
     def close(self, exit_code: int) -> None:
         """Close the sockets; after a clean end the last frames get a moment to leave."""
@@ -206,14 +212,15 @@ class Reactor:
     # --- One round --------------------------------------------------------------------------------------
 
     def _wait_ms(self) -> int:
-        deadline = min(self._engine.deadline, self._clock() + WAIT_S_MAX)
+        if self._unsynced or self._refused or self._calls:
+            return 0
+        deadline = self._engine.deadline
         if self._peers is not None:
             deadline = min(deadline, self._peers.probes.deadline)
         if self._clients is not None:
             deadline = min(deadline, self._clients.deadline)
-        if self._unsynced or self._refused:
-            return 0
-        return max(0, math.ceil((deadline - self._clock()) * 1000))
+        wait = deadline - self._clock()
+        return max(0, math.ceil(min(wait, WAIT_S_MAX) * 1000))
 
     def _round(self, ready: Container[object]) -> None:
         looked = self._clock()
@@ -240,14 +247,15 @@ class Reactor:
         peers = self._peers
         if peers is not None:
             peers.probes.run()
-            if peers.publisher in ready:
+            for raw in peers.receive(FRAMES_PER_ROUND, ready):
+                self._peer_frame(raw)
+            emptied = peers.is_empty
+            if ready is EVERYTHING:  # nobody waits for what these say, so they need not wake us
                 peers.read_subscriptions()
-            if peers.router in ready or peers.subscriber in ready:
-                for raw in peers.receive(FRAMES_PER_ROUND):
-                    self._peer_frame(raw)
-                emptied = peers.is_empty
         while self._refused:
             self._step(PeerRefused(self._refused.popleft()))
+        for _ in range(len(self._calls)):
+            self._step(LocalCall(self._calls.popleft()))
         clients = self._clients
         if clients is not None and (clients.router in ready or clients.deadline <= now):
             for client, request in clients.receive(FRAMES_PER_ROUND):
@@ -260,7 +268,7 @@ class Reactor:
         for _ in range(len(self._unsynced)):
             self._finish(self._unsynced.popleft())
         if self._peers is not None:
-            self._flush_peers(self._peers)
+            self._flush_peers()
         if self._clients is not None:
             self._clients.flush()
         if self._events is not None:
@@ -268,7 +276,7 @@ class Reactor:
         if self._journal is not None and self._journal.oldest_age() > STALE_WRITE_S:
             self._complaints.note("slow disk", f"the oldest write has been waiting {self._journal.oldest_age():.1f} s")
 
-    def _peer_frame(self, raw: bytes) -> None:
+    def _peer_frame(self, raw: memoryview) -> None:
         try:
             frame = frames.unpack(raw)
             if frame.kind is not FrameKind.PEER:
@@ -287,19 +295,20 @@ class Reactor:
         if self._exit is None:
             self._execute(self._engine.step(event, self._clock()))
 
-    def _execute(self, effects: Iterable[fx.Effect]) -> None:
+    def _execute(self, effects: Sequence[fx.Effect]) -> None:
+        execute = self._execute_by_type
         for effect in effects:
             if self._exit is not None:
                 return
-            self._execute_by_type[type(effect)](effect)
+            execute[type(effect)](effect)
 
     def _send_to_peer(self, effect: fx.SendToPeer) -> None:
         if self._peers is not None:
-            self._to_peers.put(effect.node, cast(AnyPeerMessage, effect.message), effect.valid_until)
+            self._to_peers.put(effect.node, effect.message, effect.valid_until)
 
     def _multicast(self, effect: fx.Multicast) -> None:
         if self._peers is not None:
-            self._to_topics.put(effect.topic, cast(AnyPeerMessage, effect.message), effect.valid_until)
+            self._to_topics.put(effect.topic, effect.message, effect.valid_until)
 
     def _reply_to_client(self, effect: fx.ReplyToClient) -> None:
         if self._clients is not None:
@@ -313,7 +322,19 @@ class Reactor:
 
     def _connect(self, effect: fx.Connect) -> None:
         if self._peers is not None:
-            self._peers.connect(effect.node, effect.address)
+            self._peers.connect(effect.node, effect.address, listen=effect.listen)
+
+    def _disconnect(self, effect: fx.Disconnect) -> None:
+        if self._peers is not None:
+            self._peers.disconnect(effect.node)
+
+    def _subscribe(self, effect: fx.Subscribe) -> None:
+        if self._peers is not None:
+            self._peers.subscribe(effect.topic)
+
+    def _unsubscribe(self, effect: fx.Unsubscribe) -> None:
+        if self._peers is not None:
+            self._peers.unsubscribe(effect.topic)
 
     def _journal_event(self, effect: fx.Journal) -> None:
         notable.tell(effect)
@@ -324,9 +345,17 @@ class Reactor:
         log.error("halted: %s", effect.reason)
         self.stop(EXIT_HALTED)
 
-    def _flush_peers(self, peers: Peers) -> None:
-        self._to_topics.flush(lambda topic, body: peers.multicast(topic, self._packed(body)))
-        self._to_peers.flush(lambda node, body: peers.send(node, self._packed(body)))
+    def _flush_peers(self) -> None:
+        self._to_topics.flush(self._multicast_body)
+        self._to_peers.flush(self._send_body)
+
+    def _multicast_body(self, topic: bytes, body: bytes) -> None:
+        assert self._peers is not None
+        self._peers.multicast(topic, self._packed(body))
+
+    def _send_body(self, node: str, body: bytes) -> None:
+        assert self._peers is not None
+        self._peers.send(node, self._packed(body))
 
     def _packed(self, body: bytes) -> bytes:
         return frames.pack(FrameKind.PEER, self._engine.domain, self._node, self._engine.incarnation, body)

@@ -16,9 +16,21 @@ from groupsvc.connection import DaemonConnection
 from groupsvc.wire import frames
 from groupsvc.wire.client_messages import Status, StatusAsk
 from groupsvc.wire.kinds import FrameKind
-from groupsvcd.core.effects import Effect, Halt, Journal, Multicast, Persist, ReplyToClient, SendToPeer
-from groupsvcd.core.events import ClientFrame, ClientGone, Event, PeerFrame, PeerRefused, Persisted, Tick
-from groupsvcd.core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, Goodbye, Suspect
+from groupsvcd.core.effects import (
+    Connect,
+    Disconnect,
+    Effect,
+    Halt,
+    Journal,
+    Multicast,
+    Persist,
+    ReplyToClient,
+    SendToPeer,
+    Subscribe,
+    Unsubscribe,
+)
+from groupsvcd.core.events import ClientFrame, ClientGone, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
+from groupsvcd.core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, Goodbye, Suspect, topic_of
 from groupsvcd.core.records import PromiseRecord
 from groupsvcd.io import clocks
 from groupsvcd.io.clients import Clients
@@ -93,6 +105,33 @@ def test_a_broken_engine_ends_the_daemon_with_its_exit_code(watch: Watch, caplog
 
     assert EXIT_HALTED == run(Script(broken, deadline=0.0), watch)[0]
     assert "an invariant" in caplog.text
+
+
+def test_what_a_program_inside_wants_is_done_in_steps_of_its_own_in_order(watch: Watch) -> None:
+    done: list[str] = []
+
+    def answer(event: Event, now: float) -> list[Effect]:
+        match event:
+            case LocalCall(action=action):
+                action()
+                return [Journal(f"after {len(done)}")]
+            case _:
+                return [Halt("enough")]
+
+    engine = Script(answer)
+    lines = Lines()
+    reactor = Reactor(engine, "n1", watch=watch, complaints=Complaints(clocks.now), events=lines)
+
+    def first() -> None:
+        done.append("first")
+        reactor.call(lambda: done.append("called from within a step"))
+
+    reactor.call(first)
+    reactor.call(lambda: done.append("second"))
+    reactor.call(lambda: setattr(engine, "deadline", 0.0))
+    reactor.close(reactor.run())
+    assert ["first", "second", "called from within a step"] == done
+    assert ["after 1", "after 2", "after 2", "after 3"] == lines.ops
 
 
 def test_the_tick_comes_at_the_deadline_and_not_before(watch: Watch) -> None:
@@ -172,7 +211,8 @@ class Bench:
         self.reactor = Reactor(
             self.engine, "a", watch=watch, complaints=self.complaints, clock=lambda: clocks.now() + self.jumped
         )
-        self.voters = {name: f"ipc://{directory}/{name}" for name in "ab"}
+        self.addresses = {name: f"ipc://{directory}/{name}" for name in "abc"}
+        self.voters = {name: self.addresses[name] for name in "ab"}
         self.client_address = f"ipc://{directory}/client.sock"
         self.watch, self.context = watch, context
         self.peers = self.made_peers("a", watch)
@@ -189,13 +229,13 @@ class Bench:
             queue_frames=8,
         )
         self.reactor.attach(self.peers, self.clients)
-        self.got: list[bytes] = []
+        self.got: list[memoryview] = []
 
     def made_peers(self, node: str, watch: Watch) -> Peers:
         return Peers(
             self.context,
             node=node,
-            address=self.voters[node],
+            address=self.addresses[node],
             voters=self.voters,
             watch=watch,
             clock=clocks.now,
@@ -320,6 +360,39 @@ def test_after_a_pause_what_the_others_said_is_heard_before_time_passes(bench: B
     assert bench.engine.seen.index(first) == heard - 1
 
 
+def frame_of(sender: bytes, *messages: Suspect) -> bytes:
+    return frames.pack(FrameKind.PEER, bytes(16), sender, 9, PEER_CODEC.encode(messages))
+
+
+def test_a_node_outside_the_voters_is_heard_as_the_engine_wants(bench: Bench) -> None:
+    c = bench.made_peers("c", bench.other_watch)
+    bench.engine.first = [Connect("c", bench.addresses["c"], listen=True), Subscribe(topic_of(7))]
+    heard = PeerFrame("c", 9, bytes(16), (Suspect("x", 1),))
+    assert EXIT_OK == bench.run_until(
+        lambda: heard in bench.engine.seen, lambda: c.multicast(topic_of(7), frame_of(b"c", Suspect("x", 1)))
+    )
+    assert ["b", "c"] == bench.peers.names
+    c.close()
+
+
+def test_what_the_engine_gives_up_is_no_longer_heard(bench: Bench) -> None:
+    c = bench.made_peers("c", bench.other_watch)
+    bench.engine.first = [
+        *(Connect("c", bench.addresses["c"], listen=True), Subscribe(topic_of(7)), Subscribe(topic_of(8))),
+        *(Disconnect("c"), Unsubscribe(topic_of(8))),
+    ]
+    heard = PeerFrame("b", 9, bytes(16), (Suspect("x", 7),))
+    assert EXIT_OK == bench.run_until(
+        lambda: heard in bench.engine.seen,
+        lambda: c.multicast(topic_of(7), frame_of(b"c", Suspect("x", 1))),
+        lambda: bench.b.multicast(topic_of(8), frame_of(b"b", Suspect("x", 8))),
+        lambda: bench.b.multicast(topic_of(7), frame_of(b"b", Suspect("x", 7))),
+    )
+    assert {heard} == {event for event in bench.engine.seen if isinstance(event, PeerFrame)}
+    assert ["b"] == bench.peers.names
+    c.close()
+
+
 def test_a_refusing_peer_is_an_event(bench: Bench) -> None:
     closed = False
 
@@ -333,7 +406,7 @@ def test_a_refusing_peer_is_an_event(bench: Bench) -> None:
 
 
 def test_a_clean_end_says_goodbye_to_everybody(bench: Bench) -> None:
-    connected: list[bytes] = []
+    connected: list[memoryview] = []
 
     def answer(event: Event, now: float) -> list[Effect]:
         return [SendToPeer("b", Suspect("x", 1))]
