@@ -305,9 +305,9 @@ class Engine:
         self.member.give_up_lease()
 
         def safe() -> None:
-            self.groups.start_again("this node was declared down")
             identity.incarnation = identity.newest_incarnation
             self.requests.start_again()
+            self.groups.start_again("this node was declared down")
             self.member.start_again()
 
         self.turn.persist(NodeRecord(identity.newest_incarnation, self.domain), done=safe)

@@ -373,8 +373,12 @@ class GroupIs(StreamMessage, tag=int(Kind.GROUP_IS)):
 
 
 class Insert(StreamMessage, tag=int(Kind.INSERT)):
-    """I want to carry this group; ``last_n`` is the last number I gave to a submission to it."""
+    """I want to carry this group, from my ``term`` on: how often I have set out to carry any.
 
+    ``last_n`` is the number up to which I know what became of my submissions to it.
+    """
+
+    term: int
     last_n: int
 
 
@@ -388,7 +392,9 @@ class Inserted(StreamMessage, tag=int(Kind.INSERTED)):
 
 
 class Leave(StreamMessage, tag=int(Kind.LEAVE)):
-    """Nobody on my node needs this group any more."""
+    """Nobody on my node needs this group any more, if I was inserted with this ``term`` or an earlier one."""
+
+    term: int
 
 
 class Left(StreamMessage, tag=int(Kind.LEFT)):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..domain.commands import DropGroup, ProposeView, encode_command
 from ..identity import Sender
-from ..peer_messages import Accepted, Held, Insert, Inserted, Left, Opened, Seen, Submit, SubmitRefused
+from ..peer_messages import Accepted, Held, Insert, Inserted, Leave, Left, Opened, Seen, Submit, SubmitRefused
 from ..stream.duplicates import DuplicateFilter, Verdict
 from ..stream.sequencer import Sequencer
 from ..stream.server import Server
@@ -65,7 +65,6 @@ class Leading:
         roll, view = self.group.roll, self.view
         for name, last in opened_by.items():
             self.sequencer.holds(name, last)
-        members = tuple(roll.members) or (self.station.me,)
         fence = view.activated << FENCE_CHANGES_BITS
         servers = [list(server) for server in view.servers]
         self.turn.journal(
@@ -73,7 +72,9 @@ class Leading:
             servers=servers, k=view.k, base=view.base, forced=view.forced, fence=fence,
         )  # fmt: skip
         self.sequencer.began = self.sequencer.next_seq
-        self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, members, fence, view.forced))
+        self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, fence, view.forced))
+        if not roll.members:
+            self._order(NodeInserted(self.station.me, self.group.key, 0))
         self.look_at_nodes()
         self._let_go()
 
@@ -92,7 +93,7 @@ class Leading:
             if older:
                 self._fail(tuple(older))
             self._inserting.add(node)
-            self._order(NodeInserted(node, insert.last_n))
+            self._order(NodeInserted(node, insert.term, insert.last_n))
             self._origins.welcome(node, insert.last_n)
 
     def welcome(self, node: NodeId, seq: int) -> None:
@@ -101,15 +102,16 @@ class Leading:
         inserted = Inserted(self.server.stream, node[1], self.view.epoch, seq, self.group.roll.snapshot())
         self.server.carrier.vouch(node[0], inserted)
 
-    def on_leave(self, sender: Sender) -> None:
+    def on_leave(self, sender: Sender, leave: Leave) -> None:
         """A node wants to carry the group no longer; a server only leaves with a view without it."""
         node = (sender.name, sender.incarnation)
-        if node not in self.group.roll.members:
+        term = self.group.roll.members.get(node)
+        if term is None:
             self.group.reach(node[0])
             self.server.carrier.vouch(sender.name, Left(self.server.stream, sender.incarnation))
-            return
-        self.group.leaving.add(node)
-        self._let_go()
+        elif leave.term >= term:
+            self.group.leaving.add(node)
+            self._let_go()
 
     def _let_go(self) -> None:
         """Order the removal of those who leave and are no servers."""
@@ -284,8 +286,8 @@ class Leading:
             server = self._server_of(node)
             if server not in servers and node not in self._failing and self._has_caught_up(node):
                 servers.append(server)
-        if me in staying:
-            return self.view.leader, tuple(servers)
+        if me not in self.group.leaving:
+            return self.view.leader, tuple(servers or self.view.servers)
         mine = self._server_of(me)
         if any(server in self.view.servers for server in servers):
             return servers[0][0], tuple(servers)
@@ -349,6 +351,7 @@ class Leading:
         self._beat_at = self.turn.now + self._timers.beat_interval
         if self.station.member.isolated:
             return
+        self.sequencer.holds(self.turn.node, min(self.server.persisted_upto, self.server.log.last))
         self.sequencer.discard = self._discard_line()
         beat = self.sequencer.beat()
         for name in dict.fromkeys((*self.view.names, *self._lagging())):

@@ -240,7 +240,6 @@ class NodeGroup:
         view = View.from_answer(record["active"])
         self.turn.mark("group-formed")
         seat = self._sit(StoredStream(promised=view.epoch, accepted=view.epoch))
-        self.roll.members = {self.station.me: None}
         self._now_member()
         seat.form(view)
 
@@ -268,7 +267,7 @@ class NodeGroup:
         else:
             self.reach(self._leader)
             assert self.submitter is not None
-            self.turn.send(self._leader, Insert(self.id, self.submitter.accepted_upto))
+            self.turn.send(self._leader, Insert(self.id, self.key, self.submitter.accepted_upto))
 
     def _look_up_again(self) -> None:
         """Somebody else may lead, or the group may have ended and been formed anew."""
@@ -361,7 +360,7 @@ class NodeGroup:
             self.leaving.add(self.station.me)
             seat.leading.consider_view()
         elif seat.replica.leader and seat.replica.leader != self.turn.node:
-            self.turn.send(seat.replica.leader, Leave(self.id))
+            self.turn.send(seat.replica.leader, Leave(self.id, self.key))
 
     def on_left(self, sender: Sender, message: Left) -> None:
         """We are no member."""

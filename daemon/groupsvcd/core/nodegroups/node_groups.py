@@ -54,10 +54,15 @@ from .submitter import Submitter
 from .user import User
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, Refused, GroupIs)
-"""Without a lease a node still promises, gives repairs, and learns that it was replaced."""
+"""Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
+has opened a log: only the directory makes something of that."""
 
 FOR_A_LEADER = (Insert, Leave, Submit)
 """Who sends these to a node without the group is told to look it up again."""
+
+
+FOR_A_MEMBER = (Inserted, Order, Beat)
+"""Who sends these to a node without the group takes it for a member."""
 
 
 @attrs.frozen
@@ -227,11 +232,16 @@ class NodeGroups:
             outsider = self._outside.get(message.stream)
             if outsider is not None:
                 self._to_outsider(outsider, message)
+            elif isinstance(message, FOR_A_MEMBER):
+                # An old Insert of ours has made us a member of what we do not carry.
+                self.turn.mark("group-ghost")
+                self.turn.send(sender.name, Leave(message.stream, self._keys))
             elif isinstance(message, FOR_A_LEADER) and self.station.is_up((sender.name, sender.incarnation)):
                 self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
             return
         if self.station.member.isolated and not isinstance(message, ALSO_WHEN_ISOLATED):
-            return
+            if not isinstance(message, Opened) or sender.name != self.turn.node:
+                return
         self._touched[group] = None
         for_seat = self._for_seats.get(type(message))
         if for_seat is None:

@@ -29,7 +29,7 @@ class StoredRoll(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     servers: tuple[Server, ...]
     k: int
     fence: int
-    members: tuple[NodeId, ...]
+    members: tuple[tuple[str, int, int], ...]
     origins: tuple[tuple[str, int, int, int], ...]
 
 
@@ -46,7 +46,7 @@ class Roll:
         self.servers: tuple[Server, ...] = ()
         self.k = 0
         self.fence = 0
-        self.members: dict[NodeId, None] = {}  # in join order
+        self.members: dict[NodeId, int] = {}  # in join order, each with the term it was inserted for
         self.origins: dict[NodeId, tuple[int, int]] = {}  # last number, and the entry it became
         self._lifetime = logical_lifetime
 
@@ -76,9 +76,8 @@ class Roll:
             self.epoch, self.leader = control.epoch, control.leader
             self.servers, self.k = control.servers, control.k
             self.fence = control.fence
-            self.members = dict.fromkeys(control.members)
         elif isinstance(control, NodeInserted):
-            self.members[control.node] = None
+            self.members[control.node] = control.term
             self.origins.setdefault(control.node, (control.last_n, seq))
             self.fence += 1
         elif isinstance(control, NodeRemoved):
@@ -94,15 +93,14 @@ class Roll:
 
     def snapshot(self) -> bytes:
         """Everything, as bytes."""
+        members = tuple((name, inc, term) for (name, inc), term in self.members.items())
         origins = tuple((name, inc, *row) for (name, inc), row in sorted(self.origins.items()))
-        return _encoder.encode(
-            StoredRoll(self.epoch, self.leader, self.servers, self.k, self.fence, tuple(self.members), origins)
-        )
+        return _encoder.encode(StoredRoll(self.epoch, self.leader, self.servers, self.k, self.fence, members, origins))
 
     def restore(self, state: bytes) -> None:
         """Become what a snapshot was taken of."""
         stored = _decoder.decode(state)
         self.epoch, self.leader, self.servers, self.k = stored.epoch, stored.leader, stored.servers, stored.k
         self.fence = stored.fence
-        self.members = dict.fromkeys(stored.members)
+        self.members = {(name, inc): term for name, inc, term in stored.members}
         self.origins = {(name, inc): (n, seq) for name, inc, n, seq in stored.origins}

@@ -303,7 +303,7 @@ class Seat:
     def on_leave(self, sender: Sender, message: Leave) -> None:
         """A node wants to carry the group no longer."""
         if self.leading is not None:
-            self.leading.on_leave(sender)
+            self.leading.on_leave(sender, message)
         else:
             self._redirect(sender)
 
