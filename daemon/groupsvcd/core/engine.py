@@ -72,6 +72,7 @@ class Engine:
             Station(self.turn, parameters, self.identity, self.member, self.requests, self.links, rng)
         )
         self.member.carried = self.groups.carried
+        self.requests.formed = self.groups.adopt
         self.voter: Voter | None = None
         if parameters.is_voter:
             self.voter = Voter(

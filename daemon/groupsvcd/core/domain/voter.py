@@ -175,6 +175,9 @@ class Voter:
             invariant(command is not None, f"entry {seq} of the name server is no command")
             assert command is not None
             answer = self.directory.apply(seq, command)
+        dropped = self.directory.groups.dropped
+        while dropped:
+            self.turn.journal("group_dropped", seq=seq, id=dropped.pop())
         if self.office is not None:
             self.office.applied(seq, entry, answer)
 

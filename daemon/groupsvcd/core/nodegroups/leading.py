@@ -23,7 +23,6 @@ from ..stream.server import Server
 from ..views import NodeId, View
 from ..views import Server as ServerId
 from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted, encode_control
-from .roll import FENCE_CHANGES_BITS
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
@@ -65,14 +64,8 @@ class Leading:
         roll, view = self.group.roll, self.view
         for name, last in opened_by.items():
             self.sequencer.holds(name, last)
-        fence = view.activated << FENCE_CHANGES_BITS
-        servers = [list(server) for server in view.servers]
-        self.turn.journal(
-            "view_active", group=self.server.stream, epoch=view.epoch, seq=self.server.log.last, leader=view.leader,
-            servers=servers, k=view.k, base=view.base, forced=view.forced, fence=fence,
-        )  # fmt: skip
         self.sequencer.began = self.sequencer.next_seq
-        self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, fence, view.forced))
+        self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, view.fence, view.forced))
         if not roll.members:
             self._order(NodeInserted(self.station.me, self.group.key, 0))
         self.look_at_nodes()

@@ -64,6 +64,7 @@ class NodeGroup:
         self, key: int, station: Station, name: str, attributes: dict[str, AttributeValue], *,
         known_as: Callable[[int, NodeGroup], Submitter], activate: Callable[[int, int], None],
         over: Callable[[NodeGroup], None], touch: Callable[[NodeGroup], None],
+        with_lease: Callable[[Callable[[], None]], None],
     ) -> None:  # fmt: skip
         self.key = key  # never used again on this node
         self.station = station
@@ -83,6 +84,7 @@ class NodeGroup:
         self._activate = activate
         self._over = over
         self._touch = touch
+        self._with_lease = with_lease
         self._timers = station.parameters.timers
         self._unsubmitted: list[bytes] = []
         self._batch: list[Entry] = []
@@ -236,6 +238,18 @@ class NodeGroup:
         if not answer.get("formed"):
             self._insert_into(record)
             return
+        self._with_lease(lambda: self._form(record))
+
+    def adopt(self, answer: dict[str, Any]) -> None:
+        """Somebody had the group formed here."""
+        self.phase = Phase.FORMING
+        self._formed(answer)
+
+    def _form(self, record: dict[str, Any]) -> None:
+        """The group is ours: from here on it exists."""
+        if self.phase is not Phase.FORMING:
+            return
+        self._touch(self)
         self._take_record(record)
         view = View.from_answer(record["active"])
         self.turn.mark("group-formed")

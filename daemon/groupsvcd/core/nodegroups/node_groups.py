@@ -51,7 +51,7 @@ from .outsider import Outsider, Stranger
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter
-from .user import User
+from .user import Keeper, User
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, Refused, GroupIs)
 """Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
@@ -96,7 +96,7 @@ class NodeGroups:
         self._planned: dict[int, tuple[float, NodeGroup]] = {}
         self._keys = 0
         self._activations: list[tuple[int, int]] = []
-        self._confirmed: list[dict[str, Any]] = []
+        self._waiting: list[Callable[[], None]] = []
         self._list_version = 0
         self._outsiders: dict[str, Outsider] = {}
         self._outside: dict[int, Outsider] = {}
@@ -133,21 +133,29 @@ class NodeGroups:
         """``user`` takes part in the group, which is formed if there is none."""
         group = self._by_name.get(name)
         if group is None:
-            self._keys += 1
-            group = NodeGroup(
-                self._keys,
-                self.station,
-                name,
-                attributes,
-                known_as=self._known_as,
-                activate=self._activate,
-                over=self._ended,
-                touch=self._touch,
-            )
-            self._by_name[name] = group
+            group = self._new(name, attributes)
             group.find()
         group.add_user(user)
         self._touched[group] = None
+
+    def adopt(self, answer: dict[str, Any]) -> None:
+        """A client had this group formed here: the daemon carries it, whether anybody takes part or not."""
+        record = answer["group"]
+        if record["name"] not in self._by_name:
+            group = self._new(record["name"], record["attributes"])
+            group.add_user(Keeper())
+            group.adopt(answer)
+            self._touched[group] = None
+
+    def _new(self, name: str, attributes: dict[str, AttributeValue]) -> NodeGroup:
+        self._keys += 1
+        group = NodeGroup(
+            self._keys, self.station, name, attributes,
+            known_as=self._known_as, activate=self._activate, over=self._ended, touch=self._touch,
+            with_lease=self._with_lease,
+        )  # fmt: skip
+        self._by_name[name] = group
+        return group
 
     def leave(self, name: str, user: User) -> None:
         """``user`` takes part no longer."""
@@ -221,7 +229,7 @@ class NodeGroups:
             outsider.give_up(reason)
         self._activations.clear()
         self._submitters.clear()
-        self._confirmed.clear()
+        self._waiting.clear()
 
     # --- Messages ---
 
@@ -272,30 +280,37 @@ class NodeGroups:
             )  # fmt: skip
 
     def _activated(self, answer: dict[str, Any]) -> None:
-        self._confirmed.extend(answer["activations"])
+        for one in answer["activations"]:
+            self._with_lease(lambda one=one: self._lead(one))  # type: ignore[misc]
 
-    def _take_confirmed(self) -> None:
-        """Only with a lease: who leads delivers what was recovered, and orders."""
-        confirmed, self._confirmed = self._confirmed, []
-        for one in confirmed:
-            group = self._by_id.get(one["id"])
-            if group is not None and group.is_member and group.seat is not None:
-                self._touched[group] = None
-                group.seat.activated(one)
+    def _lead(self, activation: dict[str, Any]) -> None:
+        group = self._by_id.get(activation["id"])
+        if group is not None and group.is_member and group.seat is not None:
+            self._touched[group] = None
+            group.seat.activated(activation)
+
+    def _with_lease(self, action: Callable[[], None]) -> None:
+        """Do something at the end of this step, or when the lease is back: who leads orders and delivers."""
+        self._waiting.append(action)
+
+    def _do_what_waited(self) -> None:
+        while self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for action in waiting:
+                action()
 
     # --- The end of a step, and time ---
 
     def flush(self) -> None:
         """Send what was numbered; ask for what was recovered to be activated."""
         member = self.station.member
-        if member.list_version != self._list_version:
-            self._list_version = member.list_version
-            for group in list(self._by_id.values()):
-                self._touched[group] = None
-                group.look_at_nodes()
         if not member.isolated:
-            if self._confirmed:
-                self._take_confirmed()
+            self._do_what_waited()
+            if member.list_version != self._list_version:
+                self._list_version = member.list_version
+                for group in list(self._by_id.values()):
+                    self._touched[group] = None
+                    group.look_at_nodes()
             for group in list(self._touched):
                 group.flush()
         if self._activations:

@@ -14,9 +14,6 @@ import msgspec
 from ..views import NodeId, Server
 from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted
 
-FENCE_CHANGES_BITS = 20
-"""A fence is (entry that activated the view) x 2^20 + membership changes in it: it grows for ever."""
-
 PRUNE_EVERY = 1_024
 """Entries after which origins that were silent for a lifetime are looked for; at the same ones everywhere."""
 

@@ -172,10 +172,14 @@ class Seat:
             return
         view = msgspec.structs.replace(granted.granted, activated=answer["activated"])
         self.turn.mark("group-forced" if view.forced else "group-recovered")
-        server.learn_stable(server.log.last)
         self._lead(server, view, recovery.opened_by)
 
     def _lead(self, server: Server, view: View, opened_by: dict[str, int]) -> None:
+        self.turn.journal(
+            "view_active", group=self.group.id, epoch=view.epoch, seq=server.log.last, leader=view.leader,
+            servers=[list(one) for one in view.servers], k=view.k, base=view.base, forced=view.forced, fence=view.fence,
+        )  # fmt: skip
+        server.learn_stable(server.log.last)  # k hold all of it, and nobody else can be given an older epoch
         self.leading = Leading(self.group, server, view)
         self.leading.start(opened_by)
         if self.group.is_leaving:
