@@ -162,18 +162,18 @@ class Leading:
             return
         if origin in self._failing:
             return
-        judge, order = self._origins.judge, sequencer.order
-        n = submit.first_n
-        for body in submit.bodies:
-            verdict = judge(origin, n, submit.known_seq, sequencer.next_seq)
-            if verdict is Verdict.NEXT:
-                order(sender.name, sender.incarnation, n, body)
-            elif verdict is Verdict.DUPLICATE:
-                self._accept_again(origin)
-            else:
-                self._refuse(origin, n, self._origins.last_n(origin), verdict)
-                return
-            n += 1
+        # An origin's numbers follow one another, so the first that is new decides about all after it.
+        known = min(max(self._origins.last_n(origin) - submit.first_n + 1, 0), len(submit.bodies))
+        if known:
+            self._accept_again(origin)
+        if known == len(submit.bodies):
+            return
+        n = submit.first_n + known
+        verdict = self._origins.judge(origin, n, submit.known_seq, sequencer.next_seq)
+        if verdict is Verdict.NEXT:
+            sequencer.order_run(sender.name, sender.incarnation, n, submit.bodies[known:])
+        else:
+            self._refuse(origin, n, self._origins.last_n(origin), verdict)
 
     def _refuse(self, origin: NodeId, n: int, last_n: int, verdict: Verdict) -> None:
         self.group.reach(origin[0])

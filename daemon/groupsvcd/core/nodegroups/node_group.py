@@ -39,7 +39,7 @@ from ..stream.replica import Replica, Retention
 from ..views import AttributeValue, NodeId, View
 from .controls import NodeInserted, ViewStarted, decode_control
 from .group_carrier import GroupCarrier
-from .roll import Roll
+from .roll import PRUNE_EVERY, Roll
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter
@@ -434,22 +434,34 @@ class NodeGroup:
 
     # --- The stream's host ---
 
-    def deliver(self, seq: int, entry: Entry) -> None:
-        """An entry is stable and next in order."""
-        roll = self.roll
-        if entry.origin:
-            origin = (entry.origin, entry.incarnation)
-            roll.note(seq, origin, entry.n)
-            if origin == self.station.me:
-                if self.submitter is not None:
-                    self.submitter.accepted(entry.n)
-            elif self.seat is not None and self.seat.leading is not None and origin not in roll.members:
-                self.seat.leading.accept(origin, entry.n)
-        else:
-            self._deliver_control(seq, entry.body)
+    def deliver(self, first_seq: int, entries: list[Entry]) -> None:
+        """These entries are stable and next in order."""
         if not self._batch:
-            self._batch_first = seq
-        self._batch.append(entry)
+            self._batch_first = first_seq
+        self._batch += entries
+        roll = self.roll
+        seq = first_seq
+        for entry in entries:
+            if entry.origin:
+                roll.origins[(entry.origin, entry.incarnation)] = (entry.n, seq)
+                if seq % PRUNE_EVERY == 0:
+                    roll.prune(seq)
+            else:
+                self._deliver_control(seq, entry.body)
+            seq += 1
+        self._tell_origins(entries)
+
+    def _tell_origins(self, entries: list[Entry]) -> None:
+        """What came from this node is no longer outstanding; who is no member cannot see that for itself."""
+        last = {(entry.origin, entry.incarnation): entry.n for entry in entries if entry.origin}
+        mine = last.get(self.station.me)
+        if mine is not None and self.submitter is not None:
+            self.submitter.accepted(mine)
+        leading = self.seat.leading if self.seat is not None else None
+        if leading is not None:
+            for origin, n in last.items():
+                if origin not in self.roll.members:
+                    leading.accept(origin, n)
 
     def _deliver_control(self, seq: int, body: bytes) -> None:
         control = decode_control(body)

@@ -52,13 +52,8 @@ class Roll:
         """The nodes that hold the stream in the view that was started last."""
         return tuple(name for name, _ in self.servers)
 
-    def note(self, seq: int, origin: NodeId, n: int) -> None:
-        """Entry ``seq`` is number ``n`` of ``origin``."""
-        self.origins[origin] = (n, seq)
-        if seq % PRUNE_EVERY == 0:
-            self._prune(seq)
-
-    def _prune(self, seq: int) -> None:
+    def prune(self, seq: int) -> None:
+        """At entry ``seq``: forget the origins that were silent for a lifetime."""
         too_old = [
             origin
             for origin, (_, last) in self.origins.items()
@@ -86,7 +81,7 @@ class Roll:
                 self.origins.pop(node, None)
             self.fence += 1
         if seq % PRUNE_EVERY == 0:
-            self._prune(seq)
+            self.prune(seq)
 
     def snapshot(self) -> bytes:
         """Everything, as bytes."""

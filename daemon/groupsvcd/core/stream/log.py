@@ -37,6 +37,10 @@ class Log:
         """The entry with this number, which must be held."""
         return self.entries[seq - self.base - 1]
 
+    def between(self, first: int, upto: int) -> list[bytes]:
+        """Entries ``first … upto``, which must be held."""
+        return self.entries[first - self.base - 1 : upto - self.base]
+
     def slice(self, first: int, upto: int, bytes_max: int) -> tuple[bytes, ...]:
         """Entries ``first … upto`` as far as held and as they fit, at least one if any is held."""
         found: list[bytes] = []

@@ -55,6 +55,18 @@ class Sequencer:
                               origin=f"{origin}/{incarnation}" if origin else "", n=n)  # fmt: skip
         return seq
 
+    def order_run(self, origin: str, incarnation: int, first_n: int, bodies: tuple[bytes, ...]) -> None:
+        """Give the next numbers to what one origin submitted in a row."""
+        seq = self.next_seq
+        entries = [encode_entry(origin, incarnation, n, body) for n, body in enumerate(bodies, first_n)]
+        self._fresh += entries
+        self.origins.ordered((origin, incarnation), first_n + len(bodies) - 1, seq + len(bodies) - 1)
+        if self.carrier.journals_entries:
+            name = f"{origin}/{incarnation}"
+            for position, entry in enumerate(entries):
+                self.turn.journal("ordered", group=self.server.stream, epoch=self.epoch, seq=seq + position,
+                                  crc=crc32(entry), origin=name, n=first_n + position)  # fmt: skip
+
     def flush(self) -> None:
         """Send everything numbered in this step in one Order."""
         if not self._fresh:
