@@ -177,11 +177,14 @@ class Yield(PeerMessage, tag=int(Kind.YIELD)):
 
 
 class Submit(StreamMessage, tag=int(Kind.SUBMIT)):
-    """Please order these: numbers ``first_n``, ``first_n + 1`` … of the sender's incarnation."""
+    """Please order these: numbers ``first_n``, ``first_n + 1`` … of the sender's incarnation.
+
+    Instead of a large body there is its (length, CRC-32): the payload travels apart, as Data.
+    """
 
     first_n: int
     known_seq: int
-    bodies: tuple[bytes, ...]
+    bodies: tuple[bytes | tuple[int, int], ...]
 
 
 class Order(StreamMessage, tag=int(Kind.ORDER)):
@@ -303,6 +306,27 @@ class Refused(StreamMessage, tag=int(Kind.REFUSED)):
     epoch: int
 
 
+class Data(StreamMessage, tag=int(Kind.DATA)):
+    """A payload that is too large to travel with its order."""
+
+    origin: str
+    incarnation: int
+    n: int
+    payload: bytes
+
+
+class DataHeld(StreamMessage, tag=int(Kind.DATA_HELD)):
+    """The server has these payloads, which are in no entry yet: (origin, incarnation, number there)."""
+
+    payloads: tuple[tuple[str, int, int], ...]
+
+
+class DataAsk(StreamMessage, tag=int(Kind.DATA_ASK)):
+    """Send me these payloads, as far as you have them."""
+
+    payloads: tuple[tuple[str, int, int], ...]
+
+
 class Accepted(StreamMessage, tag=int(Kind.ACCEPTED)):
     """To incarnation ``to``, which is no member: what it submitted up to its number ``upto_n`` is stable."""
 
@@ -422,7 +446,7 @@ AnyPeerMessage = (
     LeaderAlive | Alive | AliveAck | Register | Unwelcome | NodeListAsk | NodeList | Suspect | Goodbye
     | Canvass | Support | Claim | Yield
     | Submit | Order | Held | Beat | Promised | Open | Opened | RepairAsk | Repair
-    | SubmitRefused | Refused | Accepted | Seen | NotLeader
+    | SubmitRefused | Refused | Accepted | Seen | NotLeader | Data | DataHeld | DataAsk
     | Ask | Tell | Answered
     | Grant | GroupIs | Insert | Inserted | Leave | Left | Complaint | Orphan
 )  # fmt: skip

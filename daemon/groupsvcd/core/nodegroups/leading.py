@@ -12,12 +12,28 @@ it first proposes one with another, and if it is the only member the group ends.
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ..domain.commands import DropGroup, ProposeView, encode_command
 from ..identity import Sender
-from ..peer_messages import Accepted, Held, Insert, Inserted, Leave, Left, Opened, Seen, Submit, SubmitRefused
+from ..peer_messages import (
+    Accepted,
+    DataAsk,
+    DataHeld,
+    Held,
+    Insert,
+    Inserted,
+    Leave,
+    Left,
+    Opened,
+    Seen,
+    Submit,
+    SubmitRefused,
+)
 from ..stream.duplicates import DuplicateFilter, Verdict
+from ..stream.library import ASKED_AT_ONCE_MAX
+from ..stream.payloads import PayloadId
 from ..stream.sequencer import Sequencer
 from ..stream.server import Server
 from ..views import NodeId, View
@@ -53,6 +69,8 @@ class Leading:
         self._heard: dict[str, float] = dict.fromkeys(view.names, self.turn.now)
         self._seen: dict[NodeId, int] = {}
         self._accepted: dict[NodeId, int] = {}
+        self._waiting: dict[NodeId, deque[tuple[int, bytes | tuple[int, int]]]] = {}
+        self._data_held: dict[PayloadId, set[str]] = {}
         self._proposed: tuple[ServerId, ...] = ()
         self._propose_not_before = self.turn.now
         self._beat_at = self.turn.now + self._timers.beat_interval
@@ -139,6 +157,9 @@ class Leading:
             self._forget(control.nodes)
             for node in control.nodes:
                 self._origins.forget(node)
+                self._waiting.pop(node, None)
+                for payload_id in [one for one in self._data_held if one[:2] == node]:
+                    del self._data_held[payload_id]
 
     def _forget(self, nodes: tuple[NodeId, ...]) -> None:
         for node in nodes:
@@ -162,6 +183,9 @@ class Leading:
             return
         if origin in self._failing:
             return
+        if origin in self._waiting or not all(type(body) is bytes for body in submit.bodies):
+            self._put_in_line(origin, submit)
+            return
         # An origin's numbers follow one another, so the first that is new decides about all after it.
         known = min(max(self._origins.last_n(origin) - submit.first_n + 1, 0), len(submit.bodies))
         if known:
@@ -171,9 +195,64 @@ class Leading:
         n = submit.first_n + known
         verdict = self._origins.judge(origin, n, submit.known_seq, sequencer.next_seq)
         if verdict is Verdict.NEXT:
-            sequencer.order_run(sender.name, sender.incarnation, n, submit.bodies[known:])
+            sequencer.order_run(sender.name, sender.incarnation, n, submit.bodies[known:])  # type: ignore[arg-type]
         else:
             self._refuse(origin, n, self._origins.last_n(origin), verdict)
+
+    def _put_in_line(self, origin: NodeId, submit: Submit) -> None:
+        """A large payload gets its number when enough servers have it; what comes after it waits behind it."""
+        line = self._waiting.setdefault(origin, deque())
+        next_n = (line[-1][0] if line else self._origins.last_n(origin)) + 1
+        again: list[PayloadId] = []
+        for n, body in enumerate(submit.bodies, submit.first_n):
+            if n == next_n:
+                verdict = self._origins.judge(
+                    origin, line[0][0] if line else n, submit.known_seq, self.sequencer.next_seq
+                )
+                if verdict is not Verdict.NEXT:
+                    self._refuse(origin, n, self._origins.last_n(origin), verdict)
+                    break
+                line.append((n, body))
+                next_n += 1
+            elif n > next_n:
+                self._refuse(origin, n, next_n - 1, Verdict.GAP)
+                break
+            elif n <= self._origins.last_n(origin):
+                self._accept_again(origin)
+            elif not isinstance(body, bytes) and not self._is_held((*origin, n)):
+                again.append((*origin, n))
+        if again:
+            self.group.reach(origin[0])
+            self.server.carrier.vouch(origin[0], DataAsk(self.server.stream, tuple(again[:ASKED_AT_ONCE_MAX])))
+        self._move_up(origin)
+
+    def _is_held(self, payload_id: PayloadId) -> bool:
+        return len(self._data_held.get(payload_id, ())) >= min(self.group.data_k or self.view.k, len(self.view.servers))
+
+    def _move_up(self, origin: NodeId) -> None:
+        line = self._waiting.get(origin)
+        while line:
+            n, body = line[0]
+            if isinstance(body, bytes):
+                self.sequencer.order(*origin, n, body)
+            elif self._is_held((*origin, n)):
+                del self._data_held[(*origin, n)]
+                self.sequencer.order_reference(*origin, n, *body)
+            else:
+                return
+            line.popleft()
+        self._waiting.pop(origin, None)
+
+    def on_data_held(self, sender: Sender, held: DataHeld) -> None:
+        """A server has payloads that wait for their numbers."""
+        if self._server_of((sender.name, sender.incarnation)) not in self.view.servers:
+            return
+        for payload_id in held.payloads:
+            origin = payload_id[:2]
+            if payload_id[2] > self._origins.last_n(origin):
+                self._data_held.setdefault(payload_id, set()).add(sender.name)
+                if origin in self._waiting:
+                    self._move_up(origin)
 
     def _refuse(self, origin: NodeId, n: int, last_n: int, verdict: Verdict) -> None:
         self.group.reach(origin[0])
@@ -344,7 +423,7 @@ class Leading:
         self._beat_at = self.turn.now + self._timers.beat_interval
         if self.station.member.isolated:
             return
-        self.sequencer.holds(self.turn.node, min(self.server.persisted_upto, self.server.log.last))
+        self.sequencer.holds(self.turn.node, self.server.held_upto)
         self.sequencer.discard = self._discard_line()
         beat = self.sequencer.beat()
         for name in dict.fromkeys((*self.view.names, *self._lagging())):

@@ -22,6 +22,7 @@ from ..effects import Subscribe, Unsubscribe
 from ..identity import Sender
 from ..peer_messages import (
     Accepted,
+    Data,
     GroupIs,
     Insert,
     Inserted,
@@ -36,8 +37,9 @@ from ..stream.delivery import Holders
 from ..stream.entries import Entry
 from ..stream.receiver import Receiver
 from ..stream.replica import Replica, Retention
+from ..stream.server import Server
 from ..views import AttributeValue, NodeId, View
-from .controls import NodeInserted, ViewStarted, decode_control
+from .controls import NodeInserted, NodesFailed, ViewStarted, decode_control
 from .group_carrier import GroupCarrier
 from .roll import PRUNE_EVERY, Roll
 from .seat import Seat
@@ -112,6 +114,11 @@ class NodeGroup:
         return self._number("commit_k", default_k(self.replicas))
 
     @property
+    def data_k(self) -> int:
+        """How many servers must have a large payload before it gets a number; 0: as many as must hold an entry."""
+        return self._number("data_k", 0)
+
+    @property
     def logical_lifetime(self) -> int:
         """Numbers after which what was not numbered yet never is."""
         return self._number("logical_lifetime", self.station.parameters.logical_lifetime)
@@ -181,6 +188,11 @@ class NodeGroup:
         if first:
             self.submitter.send_new(self.delivered)
         return first
+
+    def _disseminate(self, n: int, payload: bytes) -> None:
+        """A large payload of ours goes to all who carry the group, and to our own copy."""
+        data = Data(self.id, *self.station.me, n, payload)
+        self.turn.multicast(topic_of(self.id), data)
 
     # --- Errands ---
 
@@ -262,6 +274,7 @@ class NodeGroup:
         self.attributes = record["attributes"]
         self.roll = Roll(self.logical_lifetime)
         self.submitter = self._known_as(self.id, self)
+        self.submitter.disseminate = self._disseminate
         self.turn.effects.append(Subscribe(topic_of(self.id)))
 
     def _insert_into(self, record: dict[str, Any]) -> None:
@@ -478,10 +491,15 @@ class NodeGroup:
             if self.submitter is not None:
                 self.submitter.follow(control.leader)
                 self.submitter.send_new(seq)
+            if isinstance(seat.role, Server):
+                seat.role.report_payloads()
             if self.is_leaving:
                 self._again_soon()
         if isinstance(control, NodeInserted) and self.submitter is not None and control.node == self.station.me:
             self.submitter.send_new(seq)
+        if isinstance(control, NodesFailed):
+            for node in control.nodes:
+                seat.replica.library.payloads.drop_unordered_of(*node)
         self.link()
         if seat.leading is not None:
             seat.leading.delivered(seq, control)

@@ -24,6 +24,9 @@ from ..peer_messages import (
     Accepted,
     Beat,
     Claim,
+    Data,
+    DataAsk,
+    DataHeld,
     Grant,
     GroupIs,
     Held,
@@ -53,7 +56,7 @@ from .station import Station
 from .submitter import Submitter
 from .user import Keeper, User
 
-ALSO_WHEN_ISOLATED = (Claim, RepairAsk, Refused, GroupIs)
+ALSO_WHEN_ISOLATED = (Claim, RepairAsk, DataAsk, Refused, GroupIs)
 """Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
 has opened a log: only the directory makes something of that."""
 
@@ -114,6 +117,9 @@ class NodeGroups:
             Beat: Seat.on_beat,
             Held: Seat.on_held,
             Seen: Seat.on_seen,
+            Data: Seat.on_data,
+            DataHeld: Seat.on_data_held,
+            DataAsk: Seat.on_data_ask,
             Submit: Seat.on_submit,
             Claim: Seat.on_claim,
             Promised: Seat.on_promised,
@@ -209,7 +215,8 @@ class NodeGroups:
     def _submitter_of(self, group_id: int) -> Submitter:
         submitter = self._submitters.get(group_id)
         if submitter is None:
-            submitter = Submitter(self.turn, group_id, self.station.parameters.timers)
+            parameters = self.station.parameters
+            submitter = Submitter(self.turn, group_id, parameters.timers, parameters.inline_bytes_max)
             self._submitters[group_id] = submitter
         submitter.leader = ""
         return submitter
@@ -266,6 +273,8 @@ class NodeGroups:
             outsider.on_submit_refused(message)
         elif isinstance(message, NotLeader):
             outsider.on_not_leader(message)
+        elif isinstance(message, DataAsk):
+            outsider.on_data_ask(message)
 
     def _activate(self, group_id: int, epoch: int) -> None:
         self._activations.append((group_id, epoch))

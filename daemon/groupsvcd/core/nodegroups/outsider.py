@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ..peer_messages import Accepted, NotLeader, SubmitRefused
+from ..peer_messages import Accepted, Data, DataAsk, NotLeader, SubmitRefused
 from .station import Station
 from .submitter import Submitter
 
@@ -46,6 +46,7 @@ class Outsider:
         self._waiting: list[bytes] = []
         self._known_seq = 0
         self._heard_at = self.turn.now
+        self._servers: tuple[str, ...] = ()
         self.find()
 
     def submit(self, bodies: tuple[bytes, ...]) -> bool:
@@ -73,6 +74,8 @@ class Outsider:
         if not self.id:
             self.id = record["id"]
             self.submitter = self._known_as(self.id, self)
+            self.submitter.disseminate = self._disseminate
+        self._servers = tuple(name for name, _ in record["active"]["servers"])
         self._follow(record["active"]["leader"])
         waiting, self._waiting = self._waiting, []
         if waiting:
@@ -80,9 +83,21 @@ class Outsider:
 
     def _follow(self, leader: str) -> None:
         assert self.submitter is not None
-        address = self.station.addresses((leader,)).get(leader, "")
-        self.station.links.need(self.id, {leader: address}, listen=False)
+        names = {*self._servers, leader}
+        self.station.links.need(self.id, self.station.addresses(tuple(sorted(names))), listen=False)
         self.submitter.follow(leader)
+
+    def _disseminate(self, n: int, payload: bytes) -> None:
+        """A large payload goes to each server; the receivers get it from them."""
+        data = Data(self.id, *self.station.me, n, payload)
+        for name in self._servers:
+            self.turn.send(name, data)
+
+    def on_data_ask(self, message: DataAsk) -> None:
+        """The leader finds that not enough servers have a payload of ours."""
+        for name, incarnation, n in message.payloads:
+            if (name, incarnation) == self.station.me and self.submitter is not None:
+                self.submitter.disseminate_again(n)
 
     def on_accepted(self, message: Accepted) -> None:
         """The leader says what is stable."""

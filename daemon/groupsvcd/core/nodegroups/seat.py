@@ -25,6 +25,9 @@ from ..peer_messages import (
     Beat,
     Claim,
     Complaint,
+    Data,
+    DataAsk,
+    DataHeld,
     Held,
     Insert,
     Leave,
@@ -240,6 +243,24 @@ class Seat:
             self._stop_leading()
         server.on_open(sender.name, message)
 
+    def on_data(self, sender: Sender, message: Data) -> None:
+        """A large payload; what is numbered already and not missing here is not needed."""
+        payload_id = (message.origin, message.incarnation, message.n)
+        row = self.group.roll.origins.get(payload_id[:2])
+        if row is not None and message.n <= row[0] and not self.replica.library.lacks(payload_id):
+            return
+        self.role.on_data(message)
+        if self.recovery is not None:
+            self.recovery.on_data()
+
+    def on_data_ask(self, sender: Sender, message: DataAsk) -> None:
+        """Somebody misses payloads; or the leader misses ours."""
+        if sender.name == self.replica.leader and self.group.submitter is not None:
+            for name, incarnation, n in message.payloads:
+                if (name, incarnation) == self.station.me:
+                    self.group.submitter.disseminate_again(n)
+        self.replica.library.answer(sender.name, message)
+
     def on_repair_ask(self, sender: Sender, message: RepairAsk) -> None:
         """Somebody misses entries."""
         self.replica.on_repair_ask(sender.name, message)
@@ -284,6 +305,11 @@ class Seat:
             server = self.station.server((sender.name, sender.incarnation), durable=self.group.durable)
             if server in self.leading.view.servers:
                 self.leading.on_held(sender, message)
+
+    def on_data_held(self, sender: Sender, message: DataHeld) -> None:
+        """A server has payloads that wait for their numbers."""
+        if self.leading is not None:
+            self.leading.on_data_held(sender, message)
 
     def on_seen(self, sender: Sender, message: Seen) -> None:
         """A receiver says how far it has got."""

@@ -6,12 +6,17 @@ them once more; it numbers only what it does not have. ``known_seq``, how far we
 was *first* sent, goes with it for ever: a copy that turns up an age later is refused as too old.
 
 The window bounds what one node can have on its way, and so what a leader has to take in at once.
+
+A large payload is not sent to the leader but multicast, once; the leader gets its length and checksum. Only if the
+leader asks for it, because not enough servers have it, is it multicast again.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
+from zlib import crc32
 
 from ..parameters import Timers
 from ..peer_messages import Submit
@@ -33,9 +38,11 @@ SUBMIT_ENTRIES_MAX = 1_024
 class Submitter:
     """The outstanding submissions of this node to one group."""
 
-    def __init__(self, turn: Turn, stream: int, timers: Timers) -> None:
+    def __init__(self, turn: Turn, stream: int, timers: Timers, inline_bytes_max: int) -> None:
         self.turn = turn
         self.stream = stream
+        self.disseminate: Callable[[int, bytes], None] = lambda n, payload: None  # how large payloads leave
+        self._inline_bytes_max = inline_bytes_max
         self._timers = timers
         self._bodies: deque[bytes] = deque()  # numbers first .. last
         self._bytes = 0
@@ -78,18 +85,32 @@ class Submitter:
         first = max(self._sent_upto + 1, self._first)
         self._known.append((first, known_seq))
         self._sent_upto = self.last
+        self._disseminate(first)
         self._send(first, known_seq)
         if self._repeat_at == math.inf:
             self._wait = self._timers.repeat_first
             self._repeat_at = self.turn.now + self._wait
 
+    def _disseminate(self, first: int) -> None:
+        for n in range(first, self._sent_upto + 1):
+            body = self._bodies[n - self._first]
+            if len(body) > self._inline_bytes_max:
+                self.disseminate(n, body)
+
+    def disseminate_again(self, n: int) -> None:
+        """Not enough servers have the payload with this number."""
+        if self._first <= n <= self._sent_upto:
+            self.disseminate(n, self._bodies[n - self._first])
+
     def _send(self, first: int, known_seq: int, upto: int = 0) -> None:
-        chunk: list[bytes] = []
+        chunk: list[bytes | tuple[int, int]] = []
         size = 0
         start = first - self._first
         end = (upto or self._sent_upto) - self._first + 1
         for position in range(start, end):
-            body = self._bodies[position]
+            payload = self._bodies[position]
+            is_large = len(payload) > self._inline_bytes_max
+            body = (len(payload), crc32(payload)) if is_large else payload
             if chunk and (size + len(body) > SUBMIT_BYTES_MAX or len(chunk) >= SUBMIT_ENTRIES_MAX):
                 self.turn.send(self.leader, Submit(self.stream, first, known_seq, tuple(chunk)))
                 first += len(chunk)

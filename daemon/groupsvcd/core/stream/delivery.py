@@ -11,8 +11,9 @@ from zlib import crc32
 
 from ..records import Record
 from .carrier import Carrier
-from .entries import Entry, decode_entry
+from .entries import Entry, decode_entry, decode_reference, is_reference
 from .log import Log
+from .payloads import Payloads
 
 
 class Holders(NamedTuple):
@@ -45,23 +46,29 @@ class Host(Protocol):
 class Delivery:
     """How far the host has got."""
 
-    def __init__(self, carrier: Carrier, host: Host, upto: int = 0) -> None:
+    def __init__(self, carrier: Carrier, host: Host, payloads: Payloads, upto: int = 0) -> None:
         self.turn = carrier.turn
         self.stream = carrier.stream
         self.host = host
         self._journals_entries = carrier.journals_entries
         self._delivers_batches = carrier.delivers_batches
         self.upto = upto
+        self._payloads = payloads
 
     def advance(self, log: Log, stable: int) -> None:
         """Deliver what is stable and was not delivered yet."""
         while self.upto < stable:
             first = self.upto + 1
             raw = log.between(first, stable if self._delivers_batches else first)
-            entries = [decode_entry(entry) for entry in raw]
+            entries = [self._whole(entry) if is_reference(entry) else decode_entry(entry) for entry in raw]
             for size in _batches(entries):
                 self._hand_up(log.accepted, raw[:size], entries[:size])
                 del raw[:size], entries[:size]
+
+    def _whole(self, entry: bytes) -> Entry:
+        reference = decode_reference(entry)
+        payload = self._payloads[(reference.origin, reference.incarnation, reference.n)]
+        return Entry(reference.origin, reference.incarnation, reference.n, payload)
 
     def _hand_up(self, epoch: int, raw: list[bytes], entries: list[Entry]) -> None:
         first = self.upto + 1

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from ..peer_messages import Beat, Order, Repair, Seen
+from ..peer_messages import Beat, Data, Order, Repair, Seen
 from .replica import Replica, usable_entries
 
 SEEN_EVERY = 256
@@ -43,9 +43,8 @@ class Receiver:
         replica = self.replica
         if epoch > self.epoch:
             stable = replica.stable
-            replica.log.switch(epoch, stable, ())
+            replica.switch(epoch, stable, ())
             replica.stable_said = stable
-            replica.intake.reset()
             self.epoch = epoch
             replica.leader = leader
             self.turn.mark("receiver-follows-new-epoch")
@@ -57,7 +56,7 @@ class Receiver:
     def on_order(self, sender: str, order: Order) -> None:
         """The leader orders entries."""
         if self.follow(order.epoch, sender):
-            self.replica.intake.offer(order.first_seq, order.entries, self.turn.now)
+            self.replica.offer(order.first_seq, order.entries)
             self.replica.learn_discard(order.discard)
             self._learn_stable(order.stable)
 
@@ -83,8 +82,13 @@ class Receiver:
             self.turn.mark("receiver-fetched-checkpoint")
             replica.skip_to(repair.checkpoint_seq, state, self.epoch)
         if usable and repair.first <= replica.log.last + 1:
-            replica.intake.offer(repair.first, usable, self.turn.now)
+            replica.offer(repair.first, usable)
             self._learn_stable(min(repair.stable, repair.first + len(usable) - 1))
+
+    def on_data(self, data: Data) -> None:
+        """A payload: it may be the one that is missing."""
+        if self.replica.library.take(data):
+            self._learn_stable(0)
 
     def _learn_stable(self, stable: int) -> None:
         self.replica.learn_stable(stable)
@@ -100,7 +104,7 @@ class Receiver:
     @property
     def deadline(self) -> float:
         """When the next repair is to be asked for."""
-        return self.replica.intake.ask_at if self.replica.leader else math.inf
+        return self.replica.ask_at if self.replica.leader else math.inf
 
     def tick(self) -> None:
         """Ask for what is missing."""

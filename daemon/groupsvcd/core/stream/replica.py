@@ -19,6 +19,7 @@ from .assembly import Assembly
 from .carrier import Carrier
 from .delivery import Delivery, Host
 from .intake import Intake
+from .library import Library
 from .log import Log
 
 REPAIR_BYTES_MAX = 1024 * 1024
@@ -53,14 +54,16 @@ class Replica:
         self.discard_said = self.log.base  # what the leader says that nobody needs any more
         self.timers = timers
         self.intake = Intake(self.log, timers, rng)
+        self.library = Library(carrier, self.log, timers, rng)
+        self.library.appended(self.log.base + 1, stored.entries)
         self.assembly = Assembly()
         self.retention = retention
-        self._delivery = Delivery(carrier, host, stored.checkpoint_seq)
+        self._delivery = Delivery(carrier, host, self.library.payloads, stored.checkpoint_seq)
 
     @property
     def stable(self) -> int:
         """Up to where this copy is known to be stable."""
-        return min(self.stable_said, self.log.last)
+        return min(self.stable_said, self.library.complete_upto)
 
     @property
     def delivered(self) -> int:
@@ -89,14 +92,37 @@ class Replica:
             drop_upto = min(drop_upto, self.discard_said)
         drop_upto = max(drop_upto, self.log.base)
         self.log.set_checkpoint(seq, state, drop_upto)
+        self.library.dropped(self.log.base)
         self.carrier.persist(CheckpointRecord(self.stream, seq, state, drop_upto))
         self.turn.mark("checkpoint-taken")
 
     def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
         """Go on behind a checkpoint: what we miss is no longer kept anywhere, or we begin here."""
         self.log.set_checkpoint(seq, state, seq)
+        self.library.dropped(self.log.base)
         self.stable_said = max(self.stable_said, seq)
         self._delivery.skip_to(seq, state, epoch)
+
+    # --- Changing the log ---
+
+    def append(self, entries: tuple[bytes, ...]) -> None:
+        """The leader's own entries."""
+        first = self.log.last + 1
+        self.log.append(entries)
+        self.library.appended(first, entries)
+
+    def offer(self, first_seq: int, entries: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """Entries of the epoch of this log; returns those that now continue it."""
+        fresh = self.intake.offer(first_seq, entries, self.turn.now)
+        if fresh:
+            self.library.appended(self.log.last - len(fresh) + 1, fresh)
+        return fresh
+
+    def switch(self, epoch: int, keep_upto: int, entries: tuple[bytes, ...]) -> None:
+        """Become the log of ``epoch``."""
+        self.log.switch(epoch, keep_upto, entries)
+        self.library.switched(keep_upto, entries)
+        self.intake.reset()
 
     # --- Repair ---
 
@@ -132,8 +158,20 @@ class Replica:
             self.carrier.send(sender, ask)
         return state
 
+    @property
+    def ask_at(self) -> float:
+        """When to ask for what is missing."""
+        return min(self.intake.ask_at, self.library.ask_at)
+
     def ask_for_missing(self) -> None:
-        """Ask for the next gap, if it is time to."""
+        """Ask for the next gap and for payloads, if it is time to."""
+        lacking = self.library.next_ask()
+        if lacking is not None:
+            payload_ids, attempt = lacking
+            target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
+            if target:
+                self.turn.mark("payload-asked")
+                self.library.ask(target, payload_ids)
         ask = self.intake.next_ask(self.turn.now)
         if ask is None:
             return

@@ -15,7 +15,7 @@ from ..invariants import invariant
 from ..parameters import Timers
 from ..peer_messages import Beat, Held, Order
 from .duplicates import DuplicateFilter
-from .entries import encode_entry
+from .entries import encode_entry, encode_reference
 from .server import Server
 
 
@@ -66,6 +66,17 @@ class Sequencer:
             for position, entry in enumerate(entries):
                 self.turn.journal("ordered", group=self.server.stream, epoch=self.epoch, seq=seq + position,
                                   crc=crc32(entry), origin=name, n=first_n + position)  # fmt: skip
+
+    def order_reference(self, origin: str, incarnation: int, n: int, size: int, crc: int) -> None:
+        """Give the next number to a payload that travels apart."""
+        self.turn.mark("large-ordered")
+        seq = self.next_seq
+        entry = encode_reference(origin, incarnation, n, size, crc)
+        self._fresh.append(entry)
+        self.origins.ordered((origin, incarnation), n, seq)
+        if self.carrier.journals_entries:
+            self.turn.journal("ordered", group=self.server.stream, epoch=self.epoch, seq=seq, crc=crc32(entry),
+                              origin=f"{origin}/{incarnation}", n=n)  # fmt: skip
 
     def flush(self) -> None:
         """Send everything numbered in this step in one Order."""
