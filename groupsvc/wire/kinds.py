@@ -56,6 +56,7 @@ class Kind(enum.IntEnum):
     DATA = 44
     DATA_HELD = 45
     DATA_ASK = 46
+    RELAY = 47
 
     # Questions to the name server.
     ASK = 50

@@ -187,6 +187,14 @@ class Submit(StreamMessage, tag=int(Kind.SUBMIT)):
     bodies: tuple[bytes | tuple[int, int], ...]
 
 
+class Relay(StreamMessage, tag=int(Kind.RELAY)):
+    """The Submit of another node, which cannot reach the leader itself."""
+
+    origin: str
+    incarnation: int
+    submit: Submit
+
+
 class Order(StreamMessage, tag=int(Kind.ORDER)):
     """Entries in their order; what is up to ``stable`` may be delivered, what is up to ``discard`` forgotten.
 
@@ -274,7 +282,7 @@ class Repair(StreamMessage, tag=int(Kind.REPAIR)):
     """Entries from ``first`` on, from a log accepted in ``accepted``, stable up to ``stable``.
 
     With ``checkpoint_seq`` > 0 the asker needs the state after that entry first: this is the block from
-    ``checkpoint_offset`` on, of ``checkpoint_bytes`` in all; entries come with the last block.
+    ``checkpoint_offset`` on, of ``checkpoint_bytes`` in all; entries come with the last block. ``began`` as in Order.
     """
 
     accepted: int
@@ -285,6 +293,7 @@ class Repair(StreamMessage, tag=int(Kind.REPAIR)):
     checkpoint_offset: int = 0
     checkpoint_bytes: int = 0
     checkpoint: bytes = b""
+    began: int = 0
 
 
 class SubmitRefused(StreamMessage, tag=int(Kind.SUBMIT_REFUSED)):
@@ -445,7 +454,7 @@ class Orphan(PeerMessage, tag=int(Kind.ORPHAN)):
 AnyPeerMessage = (
     LeaderAlive | Alive | AliveAck | Register | Unwelcome | NodeListAsk | NodeList | Suspect | Goodbye
     | Canvass | Support | Claim | Yield
-    | Submit | Order | Held | Beat | Promised | Open | Opened | RepairAsk | Repair
+    | Submit | Relay | Order | Held | Beat | Promised | Open | Opened | RepairAsk | Repair
     | SubmitRefused | Refused | Accepted | Seen | NotLeader | Data | DataHeld | DataAsk
     | Ask | Tell | Answered
     | Grant | GroupIs | Insert | Inserted | Leave | Left | Complaint | Orphan

@@ -82,7 +82,7 @@ class Leading:
         roll, view = self.group.roll, self.view
         for name, last in opened_by.items():
             self.sequencer.holds(name, last)
-        self.sequencer.began = self.sequencer.next_seq
+        self.sequencer.began = self.server.replica.began = self.sequencer.next_seq
         self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, view.fence, view.forced))
         if not roll.members:
             self._order(NodeInserted(self.station.me, self.group.key, 0))
@@ -299,12 +299,15 @@ class Leading:
 
     def _discard_line(self) -> int:
         """Up to where everybody has delivered; who lags behind the whole history is not waited for."""
-        last = self.server.log.last
+        log = self.server.log
+        kept_max = min(
+            self.group.history_entries_max, self.group.history_bytes_max * len(log.entries) // max(log.bytes, 1)
+        )
         lines = [
             self.server.delivered if node == self.station.me else self._seen.get(node, 0)
             for node in self.group.roll.members
         ]
-        kept = [line for line in lines if last - line <= self.group.history_entries_max]
+        kept = [line for line in lines if log.last - line <= max(kept_max, 1)]
         return min(kept, default=0)
 
     def _lagging(self) -> list[str]:
@@ -425,6 +428,7 @@ class Leading:
             return
         self.sequencer.holds(self.turn.node, self.server.held_upto)
         self.sequencer.discard = self._discard_line()
+        self.server.replica.learn_discard(self.sequencer.discard)
         beat = self.sequencer.beat()
         for name in dict.fromkeys((*self.view.names, *self._lagging())):
             if name != self.turn.node:

@@ -128,6 +128,11 @@ class NodeGroup:
         """How far a member may lag before nobody waits for it."""
         return self._number("history_entries_max", self.station.parameters.history_entries_max)
 
+    @property
+    def history_bytes_max(self) -> int:
+        """The same in bytes."""
+        return self._number("history_bytes_max", self.station.parameters.history_bytes_max)
+
     def _number(self, attribute: str, otherwise: int) -> int:
         value = self.attributes.get(attribute)
         return value if type(value) is int else otherwise
@@ -489,6 +494,9 @@ class NodeGroup:
             if isinstance(seat.role, Receiver):
                 seat.replica.servers = self.roll.server_names
             if self.submitter is not None:
+                self.submitter.relays = tuple(
+                    name for name in self.roll.server_names if name not in (control.leader, self.turn.node)
+                )
                 self.submitter.follow(control.leader)
                 self.submitter.send_new(seq)
             if isinstance(seat.role, Server):

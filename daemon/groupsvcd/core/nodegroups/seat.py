@@ -38,6 +38,7 @@ from ..peer_messages import (
     Orphan,
     Promised,
     Refused,
+    Relay,
     Repair,
     RepairAsk,
     Seen,
@@ -317,11 +318,20 @@ class Seat:
             self.leading.on_seen(sender, message)
 
     def on_submit(self, sender: Sender, message: Submit) -> None:
-        """A node submits entries."""
+        """A node submits entries. Who sends them to a server cannot reach the leader, or does not know it."""
         if self.leading is not None:
             self.leading.on_submit(sender, message)
+        elif isinstance(self.role, Server) and self.recovery is None and self.replica.leader != self.turn.node:
+            self.turn.mark("group-relayed")
+            relay = Relay(self.group.id, sender.name, sender.incarnation, message)
+            self.replica.carrier.send(self.replica.leader, relay)
         else:
             self._redirect(sender)
+
+    def on_relay(self, sender: Sender, message: Relay) -> None:
+        """A server passes on what another node submits."""
+        if self.leading is not None and message.submit.stream == message.stream:
+            self.leading.on_submit(Sender(message.origin, message.incarnation, sender.domain), message.submit)
 
     def on_insert(self, sender: Sender, message: Insert) -> None:
         """A node wants to carry the group."""

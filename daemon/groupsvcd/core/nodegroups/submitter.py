@@ -28,6 +28,9 @@ OUTSTANDING_ENTRIES_MAX = 4_096
 OUTSTANDING_BYTES_MAX = 16 * 1024 * 1024
 """The same in bytes."""
 
+REPEATS_BEFORE_RELAY = 3
+"""So often a submission goes to the leader alone before a server is asked to pass it on."""
+
 SUBMIT_BYTES_MAX = 256 * 1024
 """Of one Submit: small enough not to delay the liveness frames behind it."""
 
@@ -47,6 +50,9 @@ class Submitter:
         self._bodies: deque[bytes] = deque()  # numbers first .. last
         self._bytes = 0
         self._known: deque[tuple[int, int]] = deque()  # (first number, how far we knew the stream when it was sent)
+        self.relays: tuple[str, ...] = ()  # who passes on what does not reach the leader
+        self._to = ""
+        self._repeats = 0
         self._first = 1
         self._sent_upto = 0
         self.leader = ""
@@ -86,6 +92,7 @@ class Submitter:
         self._known.append((first, known_seq))
         self._sent_upto = self.last
         self._disseminate(first)
+        self._to = self.leader
         self._send(first, known_seq)
         if self._repeat_at == math.inf:
             self._wait = self._timers.repeat_first
@@ -112,13 +119,13 @@ class Submitter:
             is_large = len(payload) > self._inline_bytes_max
             body = (len(payload), crc32(payload)) if is_large else payload
             if chunk and (size + len(body) > SUBMIT_BYTES_MAX or len(chunk) >= SUBMIT_ENTRIES_MAX):
-                self.turn.send(self.leader, Submit(self.stream, first, known_seq, tuple(chunk)))
+                self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk)))
                 first += len(chunk)
                 chunk, size = [], 0
             chunk.append(body)
             size += len(body)
         if chunk:
-            self.turn.send(self.leader, Submit(self.stream, first, known_seq, tuple(chunk)))
+            self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk)))
 
     def accepted(self, upto_n: int) -> None:
         """Everything up to this number is stable."""
@@ -134,6 +141,7 @@ class Submitter:
         elif self._repeat_at < math.inf:
             self._wait = self._timers.repeat_first
             self._repeat_at = self.turn.now + self._wait
+        self._repeats = 0
 
     def start_anew(self, after: int) -> None:
         """What is outstanding was left lying too long and is never numbered: go on after what was.
@@ -147,9 +155,12 @@ class Submitter:
         self._repeat_at = math.inf
 
     def resend(self, after: int = 0) -> None:
-        """Send everything beyond ``after`` again, to whoever leads now."""
+        """Send everything beyond ``after`` again, to whoever leads now; to a server if that goes on without an echo."""
         if not self.leader:
             return
+        self._to = self.leader
+        if self._repeats >= REPEATS_BEFORE_RELAY and self.relays:
+            self._to = self.relays[self._repeats % len(self.relays)]
         segments = list(self._known)
         for position, (first, known_seq) in enumerate(segments):
             upto = segments[position + 1][0] - 1 if position + 1 < len(segments) else self._sent_upto
@@ -178,4 +189,5 @@ class Submitter:
         if self.turn.now >= self._repeat_at and self.leader:
             self._wait = min(2 * self._wait, self._timers.repeat_max)
             self._repeat_at = self.turn.now + self._wait
+            self._repeats += 1
             self.resend()

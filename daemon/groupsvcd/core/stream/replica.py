@@ -52,6 +52,7 @@ class Replica:
         self.log = Log(stored)
         self.stable_said = stored.checkpoint_seq
         self.discard_said = self.log.base  # what the leader says that nobody needs any more
+        self.began = 0  # number of the first entry of the view of this log, if it is known
         self.timers = timers
         self.intake = Intake(self.log, timers, rng)
         self.library = Library(carrier, self.log, timers, rng)
@@ -84,10 +85,12 @@ class Replica:
         """Everybody has delivered what is up to ``discard``."""
         if discard > self.discard_said:
             self.discard_said = discard
+        if self.retention.until_discarded and self.discard_said >= self.log.last == self.delivered > self.log.base:
+            self._take_checkpoint(keep=0)  # nobody lags: an idle group needs no history
 
-    def _take_checkpoint(self) -> None:
+    def _take_checkpoint(self, keep: int | None = None) -> None:
         seq, state = self.delivered, self.host.snapshot()
-        drop_upto = seq - self.retention.margin
+        drop_upto = seq - (self.retention.margin if keep is None else keep)
         if self.retention.until_discarded:
             drop_upto = min(drop_upto, self.discard_said)
         drop_upto = max(drop_upto, self.log.base)
@@ -120,6 +123,8 @@ class Replica:
 
     def switch(self, epoch: int, keep_upto: int, entries: tuple[bytes, ...]) -> None:
         """Become the log of ``epoch``."""
+        if epoch != self.log.accepted:
+            self.began = 0
         self.log.switch(epoch, keep_upto, entries)
         self.library.switched(keep_upto, entries)
         self.intake.reset()
@@ -133,7 +138,7 @@ class Replica:
             entries = log.slice(ask.first, ask.upto, REPAIR_BYTES_MAX)
             if not entries:
                 return
-            answer = Repair(self.stream, log.accepted, self.stable, ask.first, entries)
+            answer = Repair(self.stream, log.accepted, self.stable, ask.first, entries, began=self.began)
         else:
             answer = self._checkpoint_block(ask)
         self.carrier.send(sender, answer)
@@ -146,7 +151,7 @@ class Replica:
         entries = log.slice(seq + 1, ask.upto, REPAIR_BYTES_MAX) if end >= len(log.checkpoint) else ()
         return Repair(
             self.stream, log.accepted, self.stable, seq + 1, entries,
-            seq, offset, len(log.checkpoint), log.checkpoint[offset:end],
+            seq, offset, len(log.checkpoint), log.checkpoint[offset:end], self.began,
         )  # fmt: skip
 
     def take_checkpoint_block(self, sender: str, repair: Repair) -> bytes | None:

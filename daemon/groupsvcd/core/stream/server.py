@@ -126,6 +126,7 @@ class Server:
             fresh = self.replica.offer(order.first_seq, order.entries)
             if fresh:
                 self._hold(fresh)
+            self.replica.began = order.began
             self.replica.learn_discard(order.discard)
             self.learn_stable(order.stable)
 
@@ -136,6 +137,7 @@ class Server:
         elif beat.epoch == self.log.accepted:
             self._hears(sender)
             self.replica.intake.expect(beat.last, self.turn.now)
+            self.replica.began = beat.began
             self.replica.learn_discard(beat.discard)
             self.learn_stable(beat.stable)
             self.say_held()
