@@ -332,6 +332,7 @@ class NodeGroup:
         self.roll.restore(message.state)
         self._now_member()
         seat.follow(sender.name)
+        self._note_own_entries()
         assert self.submitter is not None
         self.submitter.follow(sender.name)
         self.submitter.send_new(message.seq)
@@ -469,6 +470,12 @@ class NodeGroup:
             seq += 1
         self._tell_origins(entries)
 
+    def _note_own_entries(self) -> None:
+        """Entries of ours that we did not see delivered are in the roll all the same."""
+        row = self.roll.origins.get(self.station.me)
+        if row is not None and self.submitter is not None:
+            self.submitter.accepted(row[0])
+
     def _tell_origins(self, entries: list[Entry]) -> None:
         """What came from this node is no longer outstanding; who is no member cannot see that for itself."""
         last = {(entry.origin, entry.incarnation): entry.n for entry in entries if entry.origin}
@@ -516,6 +523,7 @@ class NodeGroup:
         """What we missed is no longer kept: the roll goes on from a checkpoint, the users have lost the group."""
         self._batch = []
         self.roll.restore(state)
+        self._note_own_entries()
         self.turn.mark("group-lagged")
         self.forsake("lagged: entries that were not delivered here are no longer kept")
 
