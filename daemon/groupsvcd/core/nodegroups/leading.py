@@ -50,6 +50,10 @@ UNSTABLE_ENTRIES_MAX = 65_536
 """Numbered and not stable yet. More is not taken: the origins repeat, and their windows are full meanwhile."""
 
 
+Line = deque[tuple[int, bytes | tuple[int, int], float]]
+"""What one origin submitted behind a large payload: number, body or (length, CRC-32), since when."""
+
+
 class Leading:
     """One active view, from the side of its leader."""
 
@@ -69,7 +73,7 @@ class Leading:
         self._heard: dict[str, float] = dict.fromkeys(view.names, self.turn.now)
         self._seen: dict[NodeId, int] = {}
         self._accepted: dict[NodeId, int] = {}
-        self._waiting: dict[NodeId, deque[tuple[int, bytes | tuple[int, int]]]] = {}
+        self._waiting: dict[NodeId, Line] = {}
         self._data_held: dict[PayloadId, set[str]] = {}
         self._proposed: tuple[ServerId, ...] = ()
         self._propose_not_before = self.turn.now
@@ -212,19 +216,23 @@ class Leading:
                 if verdict is not Verdict.NEXT:
                     self._refuse(origin, n, self._origins.last_n(origin), verdict)
                     break
-                line.append((n, body))
+                line.append((n, body, self.turn.now))
                 next_n += 1
             elif n > next_n:
                 self._refuse(origin, n, next_n - 1, Verdict.GAP)
                 break
             elif n <= self._origins.last_n(origin):
                 self._accept_again(origin)
-            elif not isinstance(body, bytes) and not self._is_held((*origin, n)):
+            elif not isinstance(body, bytes) and self._is_overdue(line, n):
                 again.append((*origin, n))
         if again:
             self.group.reach(origin[0])
             self.server.carrier.vouch(origin[0], DataAsk(self.server.stream, tuple(again[:ASKED_AT_ONCE_MAX])))
         self._move_up(origin)
+
+    def _is_overdue(self, line: Line, n: int) -> bool:
+        """Whether a payload in line has been waited for so long that the servers' reports are not merely late."""
+        return self.turn.now - line[n - line[0][0]][2] > 2 * self._timers.beat_interval
 
     def _is_held(self, payload_id: PayloadId) -> bool:
         return len(self._data_held.get(payload_id, ())) >= min(self.group.data_k or self.view.k, len(self.view.servers))
@@ -232,7 +240,7 @@ class Leading:
     def _move_up(self, origin: NodeId) -> None:
         line = self._waiting.get(origin)
         while line:
-            n, body = line[0]
+            n, body, _ = line[0]
             if isinstance(body, bytes):
                 self.sequencer.order(*origin, n, body)
             elif self._is_held((*origin, n)):
@@ -427,6 +435,7 @@ class Leading:
         if self.station.member.isolated:
             return
         self.sequencer.holds(self.turn.node, self.server.held_upto)
+        self.server.report_payloads()
         self.sequencer.discard = self._discard_line()
         self.server.replica.learn_discard(self.sequencer.discard)
         beat = self.sequencer.beat()

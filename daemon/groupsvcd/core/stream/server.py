@@ -141,6 +141,7 @@ class Server:
             self.replica.learn_discard(beat.discard)
             self.learn_stable(beat.stable)
             self.say_held()
+            self.report_payloads()
 
     def append_own(self, entries: tuple[bytes, ...]) -> None:
         """The leader's own copy of what it orders."""
@@ -195,7 +196,7 @@ class Server:
             self.learn_stable(0)
 
     def report_payloads(self) -> None:
-        """Tell a new leader which payloads wait here for their numbers."""
+        """Tell the leader which payloads wait here for their numbers: it may be new, or not have heard of them."""
         unordered = self.replica.library.payloads.unordered
         if unordered and self.leader:
             self.carrier.vouch(self.leader, DataHeld(self.stream, unordered))
