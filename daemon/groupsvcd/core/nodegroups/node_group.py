@@ -20,6 +20,7 @@ from ..domain.groups import default_k
 from ..domain.limits import GROUP_SERVERS_WANTED
 from ..effects import Subscribe, Unsubscribe
 from ..identity import Sender
+from ..invariants import invariant
 from ..peer_messages import (
     Accepted,
     Data,
@@ -409,6 +410,7 @@ class NodeGroup:
             self.seat.give_up()
         self.phase = Phase.OVER
         self._repeat_at = math.inf
+        self.submitter = None  # its numbers go on when this node comes back
         if self.id:
             self.turn.journal("group_lost", group=self.id, seq=self.delivered, reason=reason)
             self.turn.effects.append(Unsubscribe(topic_of(self.id)))
@@ -589,6 +591,7 @@ class NodeGroup:
 
     def tick(self) -> None:
         """Time has passed."""
+        invariant(self.phase is not Phase.OVER, f"a tick for {self.name!r}, which is over")
         now = self.turn.now
         if now >= self._repeat_at:
             if self.phase is Phase.INSERTING:

@@ -225,6 +225,7 @@ class NodeGroups:
 
     def _ended(self, group: NodeGroup) -> None:
         self._by_id.pop(group.id, None)
+        self._planned.pop(group.key, None)
         if self._by_name.get(group.name) is group:
             del self._by_name[group.name]
         for user in group.returning:
