@@ -360,6 +360,8 @@ class Seat:
         """The node list has changed."""
         if self.leading is not None:
             self.leading.look_at_nodes()
+        elif self.recovery is not None:
+            self.recovery.recount()
 
     def give_up(self) -> None:
         """The group is over for this node."""

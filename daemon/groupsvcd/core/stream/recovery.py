@@ -136,6 +136,11 @@ class Recovery:
             self._tell_open(sender)
             self._hurry()
 
+    def recount(self) -> None:
+        """Those who are missing may no longer be up: what we have may be enough by now."""
+        if self.phase is Phase.ASKING and self.claimed_at < math.inf:
+            self._count()
+
     def _count(self) -> None:
         counting = self.authority.counting(self.reports)
         if counting is not None:
