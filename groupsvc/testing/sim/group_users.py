@@ -192,7 +192,8 @@ class Member(Program):
             return
         self.group_id, self.reached = group, seq
         self._end_join("ok", {"group": group, "seq": seq}, group)
-        self._check_members("joined", members)
+        if seq:  # who forms the group is its first entry's business
+            self._check_members("joined", members)
 
     def delivered(self, first_seq: int, entries: Sequence[Entry]) -> None:
         """The next entries."""

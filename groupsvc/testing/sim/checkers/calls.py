@@ -38,9 +38,8 @@ def k1(era: Era) -> Iterator[Violation]:
     say nothing. A version that a write replaced but nobody was ever shown is not held against it.
 
     *Groups*: an id is formed for one asker only. Once a call that found an id under a name has ended, no call that
-    begins later is told of an older one; that there is none, or of a newer one, only if the incarnation that led it has
-    ended meanwhile: a group without anybody who has its stream is given up. (Groups that programs carry end in other
-    ways, too; programs and clients use different names.)
+    begins later is told of an older one; that there is none, or of a newer one, only if a voter has applied its end
+    (``group_dropped``) by then.
 
     Calls carried over from an earlier era may or may not have taken effect in this one.
     """
@@ -55,14 +54,12 @@ def k1(era: Era) -> Iterator[Violation]:
             config[str(call.invoke.args["key"])].append(call)
     for key in sorted(config):
         yield from _register(key, config[key])
-    deaths: dict[str, list[int]] = defaultdict(list)  # node -> where an incarnation of it ended
+    dropped: dict[int, int] = {}  # id -> position where a voter applied its end first
     for position, line in enumerate(era.events):
-        if line.type == "event" and line.op in ("crash", "halted", "down_learned"):
-            deaths[line.node].append(position)
-        elif line.type == "event" and line.op == "node_gone":
-            deaths[str(line.args["name"])].append(position)
+        if line.op == "group_dropped" and line.type == "event":
+            dropped.setdefault(int(line.args["id"]), position)
     for name in sorted(groups):
-        yield from _group(name, groups[name], deaths)
+        yield from _group(name, groups[name], dropped)
 
 
 def _ends(era: Era, calls: dict[CallKey, Call]) -> Iterator[Violation]:
@@ -158,13 +155,11 @@ def _writes(writer: dict[str, Call], version_of: dict[str, int]) -> Iterator[Ope
 class _Found:
     """One group of a name, as the answers tell of it."""
 
-    leader: str
-    asked_at: int  # position where the first call that found it began
-    found_at: int  # and where it ended
+    found_at: int  # position where the first call that found it ended
     founder: str = ""
 
 
-def _group(name: str, calls: list[Call], deaths: dict[str, list[int]]) -> Iterator[Violation]:
+def _group(name: str, calls: list[Call], dropped: dict[int, int]) -> Iterator[Violation]:
     asked_from = min((call.began for call in calls if call.forms and call.verdict != "fail"), default=NEVER)
     known: dict[int, _Found] = {}
     answered = [call for call in calls if call.verdict == "ok" and call.end is not None and not call.carried]
@@ -176,17 +171,17 @@ def _group(name: str, calls: list[Call], deaths: dict[str, list[int]]) -> Iterat
                 continue
             if told and told < group:
                 yield Violation("K1", f"group {name} is {group} and, for {who}, {told} again", at)
-            elif not any(found.asked_at < death < call.ended for death in deaths[found.leader]):
+            elif dropped.get(group, NEVER) > call.ended:
                 what = f"that group {name} is {told}" if told else f"there is no group {name}"
                 yield Violation("K1", f"{who} is told {what}; it had been found before as {group}", at)
         if not told:
             continue
         if asked_from > call.ended:
             yield Violation("K1", f"{who} finds group {name}; nobody whose call may have worked had formed it", at)
-        leader = str(call.end.result.get("leader", ""))
-        found = known.setdefault(told, _Found(leader, call.began, call.ended))
+        found = known.setdefault(told, _Found(call.ended))
         if call.end.result.get("formed"):
             # The node that formed it may be told so again; no other node ever is.
+            leader = str(call.end.result.get("leader", ""))
             found.founder = found.founder or leader
             if leader != found.founder:
                 yield Violation("K1", f"group {name} was formed by {found.founder} and, for {who}, a second time", at)
