@@ -5,8 +5,8 @@ nobody else ever sends, and ends each call with what it was told: ``ok`` when it
 when its part in the group, or its process, ends first. Whatever it hears it compares on the spot with what was sent:
 entries without a gap, nothing that nobody submitted, nothing of another group or in another's name.
 
-A ``Stranger`` submits to groups that its node does not carry. It is told how far its numbers are stable, but not which
-numbers it has; a member that sees its entry tells that, so its calls end when both are known.
+A ``Stranger`` submits to a group that its node does not carry, one batch after the other. It does not see its entries,
+and ends its calls when it is told that they are stable.
 
 Programs die with their process. Some are started again with the next one.
 """
@@ -49,12 +49,10 @@ class GroupHabits:
 
 
 class Sent(NamedTuple):
-    """A body that was submitted, and by whom."""
+    """A body that was submitted: where to, and from where."""
 
-    program: Member | Stranger
     group: str
     origin: NodeId
-    call: int
 
 
 class Program:
@@ -89,7 +87,7 @@ class Program:
         origin = (self.node.name, engine.incarnation)
         self.calls += 1
         self.open[body] = (self.calls, n)
-        self.users.sent[body] = Sent(self, group, origin, self.calls)  # type: ignore[arg-type]
+        self.users.sent[body] = Sent(group, origin)
         crc = crc32(encode_entry(*origin, n, body)) if n else 0
         self.line("submit", "invoke", {"id": self.calls, "name": group}, group=group_id, n=n, crc=crc)
 
@@ -250,44 +248,42 @@ class Member(Program):
 
 
 class Stranger(Program):
-    """A program that submits to one group after the other, from outside."""
+    """A program that submits to one group, from outside."""
 
     def __init__(self, users: GroupUsers, name: str, node: Node) -> None:
         super().__init__(users, name, node)
-        self.group = ""  # the one that something is on its way to
-        self.upto_n = 0
-        self.numbers: dict[bytes, tuple[int, int]] = {}  # body -> n, group id: what members have seen
+        self.group = ""  # as long as it lives
+        self.batch: list[bytes] = []
 
     def act(self) -> None:
         groups, rng = self.node.groups, self.users.rng
         if groups is None or self.users.quiet or self.open:
             return
-        self.group = f"users-{rng.randrange(self.users.habits.groups)}"
-        self.upto_n = 0
-        self.numbers.clear()
-        bodies = [self.new_body() for _ in range(1 + rng.randrange(self.users.habits.burst))]
-        if groups.send(self.group, bodies, self):
-            for body in bodies:
+        self.group = self.group or f"users-{rng.randrange(self.users.habits.groups)}"
+        self.batch = [self.new_body() for _ in range(1 + rng.randrange(self.users.habits.burst))]
+        if groups.send(self.group, self.batch, self):
+            for body in self.batch:
                 self.begin_submit(self.group, 0, 0, body)
 
     def accepted(self, upto_n: int) -> None:
-        """Everything up to this number is stable."""
-        self.upto_n = max(self.upto_n, upto_n)
-        self._settle()
+        """Everything up to this number is stable; the last numbers that its node has given are those of the batch."""
+        groups = self.node.groups
+        assert groups is not None
+        outsider = groups._outsiders[self.group]
+        if outsider.submitter is None:
+            return
+        first = outsider.submitter.last - len(self.batch) + 1
+        for n, body in enumerate(self.batch, first):
+            if n <= upto_n and body in self.open:
+                self.end_submit(body, "ok", {}, group_id=outsider.id, n=n)
 
     def failed(self, reason: str) -> None:
         """Nothing more will be heard."""
         self.give_up(reason)
 
-    def seen(self, body: bytes, n: int, group_id: int) -> None:
-        """A member has seen one of its entries."""
-        self.numbers[body] = (n, group_id)
-        self._settle()
-
-    def _settle(self) -> None:
-        for body, (n, group_id) in list(self.numbers.items()):
-            if n <= self.upto_n and body in self.open:
-                self.end_submit(body, "ok", {}, group_id=group_id, n=n)
+    def died(self) -> None:
+        super().died()
+        self.group = ""
 
 
 class GroupUsers:
@@ -348,8 +344,6 @@ class GroupUsers:
         if sent is None or (sent.group, sent.origin) != (member.group, (entry.origin, entry.incarnation)):
             what = f"{member.name} is given {seq} of {member.group}: {entry.body[:40]!r}"
             self.broken("B1", f"{what} from {entry.origin}/{entry.incarnation}; submitted was {sent}", member)
-        elif isinstance(sent.program, Stranger):
-            sent.program.seen(entry.body, entry.n, member.group_id)
 
     def broken(self, invariant: str, text: str, program: Program) -> None:
         """A program was told something it must not be told."""
