@@ -124,9 +124,10 @@ def test_one_report_from_above_the_base_is_enough() -> None:
 def test_v4_sees_numbers_given_before_the_view_is_active() -> None:
     lines = honest_group()
     active, ordered = find(lines, "view_active", epoch=20), find(lines, "ordered", group=GROUP, seq=9)
-    first, then = lines[active], lines[ordered]
-    rest = [line for place, line in enumerate(lines) if place not in (active, ordered)]
-    assert {"V4"} == red(inserted(rest, active, then, first))
+    early = changed([lines[ordered]], 0, t=lines[active].t - 0.0005)[0]
+    rest = [line for place, line in enumerate(lines) if place != ordered]
+    assert {"V4"} == red(inserted(rest, active, early))
+    assert set() == red(inserted(rest, active, changed([early], 0, t=lines[active].t)[0]))  # in the same step
 
 
 def test_v4_sees_the_recovered_tail_delivered_before_the_view_is_active() -> None:
@@ -135,7 +136,7 @@ def test_v4_sees_the_recovered_tail_delivered_before_the_view_is_active() -> Non
     lines = without(lines, lambda line: line.op == "delivered" and line.epoch == 12 and line.seq == 8)
     assert set() == red(lines)
     active, delivered = find(lines, "view_active", epoch=20), find(lines, "delivered", group=GROUP, node="f", seq=8)
-    early = lines[delivered]
+    early = changed([lines[delivered]], 0, t=lines[active].t - 0.0005)[0]
     rest = [line for place, line in enumerate(lines) if place != delivered]
     assert {"V4"} == red(inserted(rest, active, early))
 

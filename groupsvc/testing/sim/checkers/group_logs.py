@@ -21,13 +21,13 @@ def b1(stream: GroupStream) -> Iterator[Violation]:
     """Integrity.
 
     A number is delivered at most once in one run; only what some leader ordered under that number, with the same
-    bytes. A message (origin, n) is delivered under one number only, everywhere in one branch. If the origin's program
-    wrote down what it submitted, it is just that, and nothing it did not submit.
+    bytes. A message (origin, n) is delivered under one number only, everywhere in one branch. If the origin's programs
+    wrote down what they submitted under which number, it is just that, and nothing they did not submit.
     """
     ordered: set[tuple[int, int]] = set()
     delivered: dict[Part, set[int]] = {}
     place_of: dict[tuple[int, str, int], int] = {}
-    writers = {origin for origin, _ in stream.submitted}
+    writers = {origin for origin, _ in stream.submitted} - {origin for origin, n in stream.submitted if not n}
     for line in stream.of("ordered", "restored", "delivered"):
         if line.op == "ordered":
             ordered.add((line.seq, line.crc))
@@ -58,22 +58,31 @@ def _integrity(line: HistoryEvent, ordered: set[tuple[int, int]], mine: set[int]
 def b2(stream: GroupStream) -> Iterator[Violation]:
     """Validity, at the end of a converged run: a ``submit`` that ended well was delivered.
 
-    At the submitting node if the program has seen it there (``seq`` in the result), else at any. That every call ends
-    is asked in ``group_calls``.
+    At the submitting node if the program has seen it there (``seq`` in the result) and its incarnation still runs: one
+    that is killed may have told its program before it wrote its line. Else, of a stranger, anywhere. That every call
+    ends is asked in ``group_calls``.
     """
     if not stream.converged:
         return
     delivered: set[tuple[str, str, int]] = set()
     anywhere: set[tuple[str, int]] = set()
-    for line in stream.of("delivered"):
-        if line.origin:
+    runs: dict[str, int] = {}
+    for line in stream.of("boot", *ENDS_OF_PROCESSES, "delivered"):
+        if line.op == "boot":
+            runs[line.node] = line.inc
+        elif line.op != "delivered":
+            runs.pop(line.node, None)
+        elif line.origin:
             delivered.add((line.node, line.origin, line.n))
             anywhere.add((line.origin, line.n))
     for line in stream.lines:
         if line.op == "submit" and line.type == "ok":
             origin = f"{line.node}/{line.inc}"
-            is_seen = line.result.get("seq") is not None
-            if ((line.node, origin, line.n) in delivered) if is_seen else ((origin, line.n) in anywhere):
+            if line.result.get("seq") is None:
+                is_true = (origin, line.n) in anywhere
+            else:
+                is_true = (line.node, origin, line.n) in delivered or runs.get(line.node) != line.inc
+            if is_true:
                 continue
             text = f"{line.who} at {line.node} was told that its {line.n} is in the stream; it was not delivered"
             yield Violation("B2", text, line.i)

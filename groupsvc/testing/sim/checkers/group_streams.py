@@ -35,8 +35,8 @@ USER_OPS = frozenset({"join", "leave", "submit"})
 """Calls of programs inside the daemons.
 
 All name the group (``args.name``) and have its id where the program knows it. A ``submit`` has the number and the CRC
-of the entry as it is to stand in the stream; its good end tells ``seq`` if the program, being a member, has seen it
-there.
+of the entry as it is to stand in the stream, or 0 if its program, being no member, does not know them yet; its good end
+tells ``seq`` if the program, being a member, has seen it there.
 """
 
 SHARED_OPS = frozenset({"boot", "crash", "halted", "down_learned", "node_gone"})

@@ -7,6 +7,7 @@ Epochs are numbers of directory entries: they order views, whatever the order of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -87,7 +88,7 @@ def v4(stream: GroupStream) -> Iterator[Violation]:
     views neither is asked, nor in the first.
 
     *Not before*: nobody orders in an epoch before its ``view_active``, and nothing is delivered in it until then but
-    what was announced stable in a lower one.
+    what was announced stable in a lower one. In the step that makes it active the order of the lines is free.
     """
     authors: dict[int, Part] = {}
     for line in stream.of("view_active"):
@@ -145,15 +146,13 @@ def _from_enough(stream: GroupStream) -> Iterator[Violation]:
 
 
 def _not_before(stream: GroupStream) -> Iterator[Violation]:
-    active: set[int] = set()
+    active = {view.epoch: view.active_at.t for view in stream.active_views() if view.active_at is not None}
     announced: dict[int, int] = {}
-    for line in stream.of("view_active", "ordered", "stable", "delivered"):
+    for line in stream.of("ordered", "stable", "delivered"):
         epoch = line.epoch
-        if line.op == "view_active":
-            active.add(epoch)
-        elif line.op == "stable":
+        if line.op == "stable":
             announced[epoch] = max(announced.get(epoch, 0), line.seq)
-        elif epoch in active:
+        elif line.t >= active.get(epoch, math.inf):
             continue
         elif line.op == "ordered":
             yield Violation("V4", f"{line.node} orders {line.seq} in epoch {epoch}, which is not active", line.i)
