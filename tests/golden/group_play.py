@@ -59,6 +59,9 @@ DECISIONS = (NodeDown, NodeGone, FormGroup, ProposeView, ActivateView, ContinueG
 REPEATED = (Beat, Held, Seen, Claim, Open, Grant, GroupIs, Complaint, Orphan)
 """What is said again and again until something changes."""
 
+UNSAID = frozenset({"stream", "checkpoint"})
+"""Fields that are told otherwise, or change nothing in any of these stories."""
+
 OF_THE_NODE = frozenset({"crash", "restart", "pause", "resume", "halted", "isolated", "rejoined", "down_learned"})
 OF_THE_GROUP = frozenset(
     {"promise", "granted", "view_installed", "recovered", "view_active", "view_left", "restored", "group_lost"}
@@ -163,7 +166,7 @@ def _fields_in_words(struct: msgspec.Struct) -> str:
     parts = []
     for field in msgspec.structs.fields(type(struct)):
         value = getattr(struct, field.name)
-        if field.name != "stream" and value != field.default and value != ():
+        if field.name not in UNSAID and value != field.default and value != ():
             parts.append(f"{field.name}={in_words(value)}")
     return ", ".join(parts)
 
