@@ -351,7 +351,12 @@ class NodeGroups:
     @property
     def deadline(self) -> float:
         """When the next group wants to be looked at."""
-        return min(self._next_group, min((one.deadline for one in self._outsiders.values()), default=math.inf))
+        return min(self._next_group, min((one.deadline for one in self._outside_only), default=math.inf))
+
+    @property
+    def _outside_only(self) -> list[Outsider]:
+        """Those whose groups this node does not carry; else the members see to what they submitted."""
+        return [one for name, one in self._outsiders.items() if name not in self._by_name]
 
     @property
     def _next_group(self) -> float:
@@ -366,7 +371,7 @@ class NodeGroups:
 
     def tick(self) -> None:
         """Time has passed."""
-        for outsider in list(self._outsiders.values()):
+        for outsider in self._outside_only:
             if outsider.deadline <= self.turn.now:
                 outsider.tick()
         while self._next_group <= self.turn.now:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ..links import outside
 from ..peer_messages import Accepted, Data, DataAsk, NotLeader, SubmitRefused
 from .station import Station
 from .submitter import Submitter
@@ -74,7 +75,7 @@ class Outsider:
         if not self.id:
             self.id = record["id"]
             self.submitter = self._known_as(self.id, self)
-            self.submitter.disseminate = self._disseminate
+            self.submitter.told = lambda upto_n: self.stranger.accepted(upto_n)
         self._servers = tuple(name for name, _ in record["active"]["servers"])
         self._follow(record["active"]["leader"])
         waiting, self._waiting = self._waiting, []
@@ -84,7 +85,8 @@ class Outsider:
     def _follow(self, leader: str) -> None:
         assert self.submitter is not None
         names = {*self._servers, leader}
-        self.station.links.need(self.id, self.station.addresses(tuple(sorted(names))), listen=False)
+        self.station.links.need(outside(self.id), self.station.addresses(tuple(sorted(names))), listen=False)
+        self.submitter.disseminate = self._disseminate
         self.submitter.follow(leader)
 
     def _disseminate(self, n: int, payload: bytes) -> None:
@@ -104,7 +106,6 @@ class Outsider:
         if message.to == self.station.identity.incarnation and self.submitter is not None:
             self._heard_at = self.turn.now
             self.submitter.accepted(message.upto_n)
-            self.stranger.accepted(message.upto_n)
 
     def on_submit_refused(self, message: SubmitRefused) -> None:
         """A gap closes by sending again; what is too old is not known any more."""
@@ -125,7 +126,9 @@ class Outsider:
 
     def give_up(self, reason: str) -> None:
         """Nothing more is sent; what is outstanding is not known."""
-        self.station.links.forget(self.id)
+        self.station.links.forget(outside(self.id))
+        if self.submitter is not None:
+            self.submitter.told = None
         self._over(self)
         self.stranger.failed(reason)
 

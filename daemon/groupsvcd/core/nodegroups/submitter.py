@@ -45,6 +45,7 @@ class Submitter:
         self.turn = turn
         self.stream = stream
         self.disseminate: Callable[[int, bytes], None] = lambda n, payload: None  # how large payloads leave
+        self.told: Callable[[int], None] | None = None  # who does not see entries delivered
         self._inline_bytes_max = inline_bytes_max
         self._timers = timers
         self._bodies: deque[bytes] = deque()  # numbers first .. last
@@ -131,6 +132,8 @@ class Submitter:
         """Everything up to this number is stable."""
         if upto_n < self._first:
             return
+        if self.told is not None:
+            self.told(upto_n)
         for _ in range(min(upto_n, self.last) - self._first + 1):
             self._bytes -= len(self._bodies.popleft())
             self._first += 1
