@@ -447,7 +447,7 @@ class NodeGroup:
         if self.submitter is None or message.to != self.station.identity.incarnation:
             return
         if message.reason == "gap":
-            self.submitter.resend(after=message.last_n)
+            self.submitter.close_gap(message.last_n)
         elif message.first_n <= self.submitter.last:
             self.turn.mark("group-too-old")
             self.submitter.start_anew(message.last_n)
