@@ -314,6 +314,8 @@ class NodeGroup:
             self._start_over("the group has ended")
         else:
             self._leader = record["active"]["leader"]
+            if self.seat is not None and isinstance(self.seat.role, Receiver):
+                self.seat.replica.leader = self._leader
 
     def _start_over(self, reason: str) -> None:
         """This group is no more, or we are not in it any more: who still wants it begins anew."""
@@ -436,6 +438,8 @@ class NodeGroup:
                 self._leader = message.leader
             else:
                 self._look_up_again()
+        elif self.is_leaving:
+            self._look_up_again()
 
     def on_accepted(self, sender: Sender, message: Accepted) -> None:
         """What we submitted is stable; for who is no member."""
