@@ -265,10 +265,8 @@ class Leading:
         else:
             self.turn.mark("group-view-shrunk")
         command = ProposeView(self.server.stream, self.view.epoch, leader, servers, k, self.station.me)
-        self.station.requests.command(
-            f"proposing a view of {self.group.name!r}", lambda: encode_command(command), self._proposal_answered,
-            lambda family, code, text: None,
-        )  # fmt: skip
+        about = f"proposing a view of {self.group.name!r}"
+        self.group.command(about, lambda: encode_command(command), self._proposal_answered)
 
     def _wanted(self) -> tuple[str, tuple[ServerId, ...]] | None:
         """(leader, servers) as they should be; None if nobody would be left."""
@@ -315,10 +313,7 @@ class Leading:
     def _drop(self) -> None:
         self._dropping = True
         command = DropGroup(self.server.stream, self.view.epoch, self.station.me)
-        self.station.requests.command(
-            f"ending {self.group.name!r}", lambda: encode_command(command), self._drop_answered,
-            lambda family, code, text: None,
-        )  # fmt: skip
+        self.group.command(f"ending {self.group.name!r}", lambda: encode_command(command), self._drop_answered)
 
     def _drop_answered(self, answer: dict[str, Any]) -> None:
         self._dropping = False

@@ -63,7 +63,7 @@ class NodeGroup:
     def __init__(
         self, key: int, station: Station, name: str, attributes: dict[str, AttributeValue], *,
         known_as: Callable[[int, NodeGroup], Submitter], activate: Callable[[int, int], None],
-        over: Callable[[NodeGroup], None],
+        over: Callable[[NodeGroup], None], touch: Callable[[NodeGroup], None],
     ) -> None:  # fmt: skip
         self.key = key  # never used again on this node
         self.station = station
@@ -82,6 +82,7 @@ class NodeGroup:
         self._known_as = known_as
         self._activate = activate
         self._over = over
+        self._touch = touch
         self._timers = station.parameters.timers
         self._unsubmitted: list[bytes] = []
         self._batch: list[Entry] = []
@@ -179,13 +180,36 @@ class NodeGroup:
             self.submitter.send_new(self.delivered)
         return first
 
+    # --- Errands ---
+
+    def _ask(self, answered: Callable[[dict[str, Any]], None]) -> None:
+        """Ask the name server for the record of the group."""
+
+        def touched(answer: dict[str, Any]) -> None:
+            self._touch(self)
+            answered(answer)
+
+        self.station.requests.ask("find", self.name, touched)
+
+    def command(
+        self, about: str, body: Callable[[], bytes], answered: Callable[[dict[str, Any]], None],
+        failed: Callable[[str], None] = lambda text: None,
+    ) -> None:  # fmt: skip
+        """Have a command ordered in the directory."""
+
+        def touched(answer: dict[str, Any]) -> None:
+            self._touch(self)
+            answered(answer)
+
+        self.station.requests.command(about, body, touched, lambda family, code, text: failed(text))
+
     # --- Becoming a member ---
 
     def find(self) -> None:
         """Ask the name server who leads the group."""
         self.phase = Phase.FINDING
         self._repeat_at = math.inf
-        self.station.requests.ask("find", self.name, self._found)
+        self._ask(self._found)
 
     def _found(self, answer: dict[str, Any]) -> None:
         if self.phase is not Phase.FINDING:
@@ -196,10 +220,10 @@ class NodeGroup:
             return
         self.phase = Phase.FORMING
         name, attributes = self.name, self.attributes
-        self.station.requests.command(
+        self.command(
             f"forming group {name!r}",
             lambda: encode_command(FormGroup(name, self.turn.node, self.station.identity.incarnation, attributes)),
-            self._formed, lambda family, code, text: self.end(text),
+            self._formed, self.end,
         )  # fmt: skip
 
     def _formed(self, answer: dict[str, Any]) -> None:
@@ -248,7 +272,7 @@ class NodeGroup:
 
     def _look_up_again(self) -> None:
         """Somebody else may lead, or the group may have ended and been formed anew."""
-        self.station.requests.ask("find", self.name, self._found_again)
+        self._ask(self._found_again)
 
     def _found_again(self, answer: dict[str, Any]) -> None:
         if self.phase not in (Phase.INSERTING, Phase.LEAVING):

@@ -137,6 +137,7 @@ class NodeGroups:
                 known_as=self._known_as,
                 activate=self._activate,
                 over=self._ended,
+                touch=self._touch,
             )
             self._by_name[name] = group
             group.find()
@@ -175,6 +176,9 @@ class NodeGroups:
         return group.submitter.outstanding if group is not None and group.submitter is not None else 0
 
     # --- Groups come and go ---
+
+    def _touch(self, group: NodeGroup) -> None:
+        self._touched[group] = None
 
     def _known_as(self, group_id: int, group: NodeGroup) -> Submitter:
         self._by_id[group_id] = group
