@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -27,8 +28,8 @@ from groupsvc.testing import LocalDomain
 from groupsvc.testing.local_node import LocalNode, environment
 
 from .driver import (
-    AnyAnswer,
     Answer,
+    AnyAnswer,
     Command,
     GroupLook,
     Hold,
@@ -108,9 +109,9 @@ class DrivenNode(LocalNode):
         self.tell(Look())
         return self.answer(Looked)
 
-    def _end(self, number: int) -> None:  # type: ignore[override]
+    def _end(self, number: signal.Signals) -> None:
         process = self._process
-        super()._end(number)  # type: ignore[arg-type]
+        super()._end(number)
         for pipe in (process.stdin, process.stdout) if process is not None else ():
             if pipe is not None:
                 with contextlib.suppress(OSError):

@@ -42,7 +42,7 @@ EXIT_STATE = 4
 log = logging.getLogger("groupsvcd")
 
 
-def run(config: Config, inside: Callable[[Daemon], None] | None = None) -> int:
+def run(config: Config, inside: Callable[[Daemon], object] | None = None) -> int:
     """Be the daemon of ``config``, with the programs that ``inside`` puts in, until it is stopped; the exit code."""
     for warning in config.warnings():
         log.warning("%s", warning)
