@@ -38,7 +38,7 @@ from .addresses import multicast_address, problem_with_peer_address
 from .complaints import Complaints
 from .large_frames import LargeFrames
 from .probes import Probes
-from .sockets import NOBLOCK, SNDMORE_NOBLOCK, Context, Socket
+from .sockets import NOBLOCK, SNDMORE_NOBLOCK, Context, Socket, has_more
 from .watch import Watch
 
 DEALER_EVENTS = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
@@ -239,12 +239,14 @@ class Peers:
                     self._complaints.note("bad frame", f"a multicast with {extra} parts too many")
                     continue
                 found.append(part.buffer)
+                if len(found) == 1 and not has_more(self.subscriber):
+                    return True
         except zmq.Again:
             return True
         return False
 
     def _receive_direct(self, found: list[memoryview], frames_max: int) -> bool:
-        receive = self.router.recv
+        receive, before = self.router.recv, len(found)
         try:
             for _ in range(frames_max):
                 receive(NOBLOCK)  # the routing id, which a ROUTER puts before at least one part
@@ -254,6 +256,8 @@ class Peers:
                     self._complaints.note("bad frame", f"a message from a peer with {extra} parts too many")
                     continue
                 found.append(part.buffer)
+                if len(found) == before + 1 and not has_more(self.router):
+                    return True
         except zmq.Again:
             return True
         return False
