@@ -31,7 +31,8 @@ import zmq
 
 from groupsvc.testing.loopback_ports import PortBlock
 
-from .load import AFTER_S, LOADS, WARM_UP_S, Load, Notes, Outcome, Program, outcome_of
+from .load import AFTER_S, LOADS, WARM_UP_S, Load, Notes, Outcome, Program, measured_time, outcome_of
+from .processor import spent_between
 from .row import Effort, Row, at_least, at_most
 
 LEADER, FOLLOWERS = 0, (1, 2)
@@ -71,9 +72,10 @@ def run(load: Load) -> Outcome:
         begin = time.monotonic() + 0.1
         for connection in ours:
             connection.send(begin)
-        whole = WARM_UP_S + load.seconds + AFTER_S
-        notes = [msgspec.msgpack.decode(_received(each, whole + START_WAIT_S), type=Notes) for each in ours]
-        return outcome_of(load, begin, notes)
+        pids = [process.pid for process in processes if process.pid is not None]
+        spent_s = spent_between(pids, *measured_time(load, begin))
+        notes = [msgspec.msgpack.decode(_received(each, AFTER_S + START_WAIT_S), type=Notes) for each in ours]
+        return outcome_of(load, begin, notes, spent_s)
     finally:
         for process in processes:
             process.kill()

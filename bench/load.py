@@ -144,6 +144,7 @@ class Outcome:
     """What came out of one run."""
 
     rate: float  # messages per second that all processes delivered
+    cost: float  # seconds of processor time per message, of all processes together
     latencies: list[float]  # from the submission of a message to its delivery at the last process, if one sender sent
 
     @property
@@ -152,11 +153,17 @@ class Outcome:
         return statistics.median(self.latencies)
 
 
-def outcome_of(load: Load, begin: float, notes: Sequence[Notes]) -> Outcome:
-    """Rate and latencies after the warm-up."""
-    begin += WARM_UP_S
-    end = begin + load.seconds
-    return Outcome(rate_between(begin, end, notes), _latencies(begin, end, notes) if load.senders == 1 else [])
+def measured_time(load: Load, began: float) -> tuple[float, float]:
+    """From when to when the processes are looked at, if they began to send at ``began``."""
+    return began + WARM_UP_S, began + WARM_UP_S + load.seconds
+
+
+def outcome_of(load: Load, began: float, notes: Sequence[Notes], spent_s: float) -> Outcome:
+    """What the notes say about the measured time, in which so much processor time was spent."""
+    begin, end = measured_time(load, began)
+    rate = rate_between(begin, end, notes)
+    cost = spent_s / max(1.0, rate * load.seconds)
+    return Outcome(rate, cost, _latencies(begin, end, notes) if load.senders == 1 else [])
 
 
 def rate_between(begin: float, end: float, notes: Sequence[Notes]) -> float:
