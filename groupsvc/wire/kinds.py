@@ -53,6 +53,10 @@ class Kind(enum.IntEnum):
     ACCEPTED = 41
     SEEN = 42
     NOT_LEADER = 43
+    DATA = 44
+    DATA_HELD = 45
+    DATA_ASK = 46
+    RELAY = 47
 
     # Questions to the name server.
     ASK = 50

@@ -13,6 +13,7 @@ A command is one or more lines; ``----`` ends it; what follows up to the next em
 commands:
 
     domain nodes=4 voters=3 [seed=7] [durable=no]   makes the world; the first command; nothing runs yet
+    domain nodes=7 about=groups                     the same, told for those who want to know about groups
     configure n3 lease=3.0                          before its start, another parameter or timer for one node
     start n1 n2 · restart n1                        processes begin
     run 2.0 · run until name-server [not n1]        let time pass (at most 30 s)
@@ -21,14 +22,18 @@ commands:
     cut n1>n2 n2>n1 · isolate n1 · heal
     drop Promised n3>n1                             this kind on this link, until heal
     call n2 set key=value [if=3] · call n2 get key · call n2 form group · call n2 look-up group · call n1 hand-over n2
-    show                                            what every process says of itself
+    join n4 jobs [replicas=2] · leave n4 jobs       a user on n4 takes part in a group, or no longer
+    submit n4 jobs "a" "b" · send n7 jobs "x"       a user submits; somebody who takes no part does
+    show · show groups                              what every process says of itself, or of its groups
     show beats · hide beats                         whether everything that repeats is written down
+    hide everything · show everything               what only sets the scene is not written down at all
 
 The world is calm: every link takes one millisecond, clocks agree, seeds are fixed, and the wall clock begins at 0.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,6 +43,8 @@ from groupsvc.testing.sim import Play, Weather, World
 from groupsvc.testing.sim.network import Packet, between
 from groupsvc.testing.sim.world import ENGINE
 from groupsvcd.core.parameters import Parameters, Timers
+from tests.golden.group_play import GroupPlay
+from tests.golden.group_users import GroupUsers
 
 STILL = Weather(delay_min=0.001, delay_spread=0.0)
 RUN_S_MAX = 30.0
@@ -92,12 +99,19 @@ class Stage:
     def __init__(self, engine: str) -> None:
         self.engine = engine
         self.lines: list[str] = []
-        self.play = Play(lambda line: self.lines.append(line))
+        self.play = Play(self.write)
         self.settings: dict[str, dict[str, Any]] = {}
         self.options: dict[str, str] = {}
         self.made: World | None = None
+        self.made_users: GroupUsers | None = None
+        self.hidden = False
         self.callers = 0
         self.sieves: list[tuple[str, str, str]] = []
+
+    def write(self, line: str) -> None:
+        """One more line of the transcript."""
+        if not self.hidden:
+            self.lines.append(line)
 
     @property
     def world(self) -> World:
@@ -123,9 +137,18 @@ class Stage:
             )
         return self.made
 
+    @property
+    def users(self) -> GroupUsers:
+        """The users of groups, from the first of them on."""
+        if self.made_users is None:
+            if not isinstance(self.play, GroupPlay):
+                raise BadScript("a script with users of groups begins with: domain nodes=… about=groups")
+            self.made_users = GroupUsers(self.world, self.play)
+        return self.made_users
+
     def command(self, line: str) -> None:
         """Obey one line."""
-        verb, *words = line.split()
+        verb, *words = shlex.split(line)
         commands: dict[str, Callable[[list[str]], None]] = {
             "domain": self.domain,
             "configure": self.configure,
@@ -142,6 +165,10 @@ class Stage:
             "drop": self.drop,
             "heal": self.heal,
             "call": self.call,
+            "join": lambda words: self.users.join(words),
+            "leave": lambda words: self.users.leave(words),
+            "submit": lambda words: self.users.submit(words),
+            "send": lambda words: self.users.send(words),
             "show": self.show,
             "hide": self.hide,
         }
@@ -156,6 +183,8 @@ class Stage:
     def domain(self, words: list[str]) -> None:
         """Say how large the world is."""
         self.options = dict(word.split("=", 1) for word in words)
+        if self.options.get("about") == "groups":
+            self.play = GroupPlay(self.write)
 
     def configure(self, words: list[str]) -> None:
         """Give one node a parameter of its own."""
@@ -252,6 +281,14 @@ class Stage:
         if words == ["beats"]:
             self.play.steady = True
             return
+        if words == ["groups"]:
+            self.play.release()
+            self.lines += self.users.status()
+            return
+        if words == ["everything"]:
+            self.play.release()
+            self.hidden = False
+            return
         for name, node in self.world.nodes.items():
             status = node.status()
             if status is None:
@@ -265,8 +302,12 @@ class Stage:
             self.lines.append(text)
 
     def hide(self, words: list[str]) -> None:
-        """Leave out again what repeats."""
-        self.play.steady = False
+        """Leave out again what repeats, or everything."""
+        if words == ["everything"]:
+            self.play.release()
+            self.hidden = True
+        else:
+            self.play.steady = False
 
 
 def _link(text: str) -> tuple[str, str]:

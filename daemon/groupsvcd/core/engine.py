@@ -72,6 +72,7 @@ class Engine:
             Station(self.turn, parameters, self.identity, self.member, self.requests, self.links, rng)
         )
         self.member.carried = self.groups.carried
+        self.requests.formed = self.groups.adopt
         self.voter: Voter | None = None
         if parameters.is_voter:
             self.voter = Voter(
@@ -305,9 +306,9 @@ class Engine:
         self.member.give_up_lease()
 
         def safe() -> None:
-            self.groups.start_again("this node was declared down")
             identity.incarnation = identity.newest_incarnation
             self.requests.start_again()
+            self.groups.start_again("this node was declared down")
             self.member.start_again()
 
         self.turn.persist(NodeRecord(identity.newest_incarnation, self.domain), done=safe)

@@ -25,6 +25,11 @@ OFFICE = -2
 """Owners beside the groups, which own by their id."""
 
 
+def outside(group: int) -> int:
+    """The owner of links to the servers of a group that this node only submits to."""
+    return -10 - group
+
+
 @attrs.frozen
 class _Link:
     address: str

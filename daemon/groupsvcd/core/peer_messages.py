@@ -177,11 +177,22 @@ class Yield(PeerMessage, tag=int(Kind.YIELD)):
 
 
 class Submit(StreamMessage, tag=int(Kind.SUBMIT)):
-    """Please order these: numbers ``first_n``, ``first_n + 1`` … of the sender's incarnation."""
+    """Please order these: numbers ``first_n``, ``first_n + 1`` … of the sender's incarnation.
+
+    Instead of a large body there is its (length, CRC-32): the payload travels apart, as Data.
+    """
 
     first_n: int
     known_seq: int
-    bodies: tuple[bytes, ...]
+    bodies: tuple[bytes | tuple[int, int], ...]
+
+
+class Relay(StreamMessage, tag=int(Kind.RELAY)):
+    """The Submit of another node, which cannot reach the leader itself."""
+
+    origin: str
+    incarnation: int
+    submit: Submit
 
 
 class Order(StreamMessage, tag=int(Kind.ORDER)):
@@ -271,7 +282,7 @@ class Repair(StreamMessage, tag=int(Kind.REPAIR)):
     """Entries from ``first`` on, from a log accepted in ``accepted``, stable up to ``stable``.
 
     With ``checkpoint_seq`` > 0 the asker needs the state after that entry first: this is the block from
-    ``checkpoint_offset`` on, of ``checkpoint_bytes`` in all; entries come with the last block.
+    ``checkpoint_offset`` on, of ``checkpoint_bytes`` in all; entries come with the last block. ``began`` as in Order.
     """
 
     accepted: int
@@ -282,6 +293,7 @@ class Repair(StreamMessage, tag=int(Kind.REPAIR)):
     checkpoint_offset: int = 0
     checkpoint_bytes: int = 0
     checkpoint: bytes = b""
+    began: int = 0
 
 
 class SubmitRefused(StreamMessage, tag=int(Kind.SUBMIT_REFUSED)):
@@ -301,6 +313,27 @@ class Refused(StreamMessage, tag=int(Kind.REFUSED)):
     """I have promised ``epoch``; what you sent is of a lower one."""
 
     epoch: int
+
+
+class Data(StreamMessage, tag=int(Kind.DATA)):
+    """A payload that is too large to travel with its order."""
+
+    origin: str
+    incarnation: int
+    n: int
+    payload: bytes
+
+
+class DataHeld(StreamMessage, tag=int(Kind.DATA_HELD)):
+    """The server has these payloads, which are in no entry yet: (origin, incarnation, number there)."""
+
+    payloads: tuple[tuple[str, int, int], ...]
+
+
+class DataAsk(StreamMessage, tag=int(Kind.DATA_ASK)):
+    """Send me these payloads, as far as you have them."""
+
+    payloads: tuple[tuple[str, int, int], ...]
 
 
 class Accepted(StreamMessage, tag=int(Kind.ACCEPTED)):
@@ -373,8 +406,12 @@ class GroupIs(StreamMessage, tag=int(Kind.GROUP_IS)):
 
 
 class Insert(StreamMessage, tag=int(Kind.INSERT)):
-    """I want to carry this group; ``last_n`` is the last number I gave to a submission to it."""
+    """I want to carry this group, from my ``term`` on: how often I have set out to carry any.
 
+    ``last_n`` is the number up to which I know what became of my submissions to it.
+    """
+
+    term: int
     last_n: int
 
 
@@ -388,7 +425,9 @@ class Inserted(StreamMessage, tag=int(Kind.INSERTED)):
 
 
 class Leave(StreamMessage, tag=int(Kind.LEAVE)):
-    """Nobody on my node needs this group any more."""
+    """Nobody on my node needs this group any more, if I was inserted with this ``term`` or an earlier one."""
+
+    term: int
 
 
 class Left(StreamMessage, tag=int(Kind.LEFT)):
@@ -415,8 +454,8 @@ class Orphan(PeerMessage, tag=int(Kind.ORPHAN)):
 AnyPeerMessage = (
     LeaderAlive | Alive | AliveAck | Register | Unwelcome | NodeListAsk | NodeList | Suspect | Goodbye
     | Canvass | Support | Claim | Yield
-    | Submit | Order | Held | Beat | Promised | Open | Opened | RepairAsk | Repair
-    | SubmitRefused | Refused | Accepted | Seen | NotLeader
+    | Submit | Relay | Order | Held | Beat | Promised | Open | Opened | RepairAsk | Repair
+    | SubmitRefused | Refused | Accepted | Seen | NotLeader | Data | DataHeld | DataAsk
     | Ask | Tell | Answered
     | Grant | GroupIs | Insert | Inserted | Leave | Left | Complaint | Orphan
 )  # fmt: skip

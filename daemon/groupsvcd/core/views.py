@@ -15,6 +15,10 @@ NodeId = tuple[str, int]
 AttributeValue = bool | int | float | str | list[str] | None
 
 
+FENCE_CHANGES_BITS = 20
+"""A fence is (entry that activated the view) x 2^20 + membership changes in it: it grows for ever."""
+
+
 class View(msgspec.Struct, frozen=True, array_like=True):
     """Who orders and who holds a stream. ``leader`` is the name of one of ``servers``.
 
@@ -36,6 +40,11 @@ class View(msgspec.Struct, frozen=True, array_like=True):
     def names(self) -> tuple[str, ...]:
         """The servers' node names."""
         return tuple(name for name, _ in self.servers)
+
+    @property
+    def fence(self) -> int:
+        """The first fence of the view."""
+        return self.activated << FENCE_CHANGES_BITS
 
     @property
     def promises_needed(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .clients import Habits
 from .convergence import converge, disagreement
+from .group_users import GroupHabits
 from .nemeses import BY_NAME as NEMESES
 from .network import CALM, Weather
 from .node import Node
@@ -16,6 +17,7 @@ __all__ = [
     "CALM",
     "NEMESES",
     "Failure",
+    "GroupHabits",
     "Habits",
     "Node",
     "Plan",

@@ -1,8 +1,8 @@
 """Liveness: after everything is healed the domain must be whole again, in bounded time (V7, B2).
 
 Whole means: every process runs, all of them name the same name server and none is suspended, each one's table has
-exactly the running nodes up with their present incarnations, no voter is still blank, no call is open, and a
-look-up and a ``ConfigSet`` made now at every node succeed.
+exactly the running nodes up with their present incarnations, no voter is still blank, no call is open, a
+look-up and a ``ConfigSet`` made now at every node succeed, and every group is whole (see ``group_convergence``).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .clients import Client
+from .group_convergence import groups_converge
 from .world import World
 
 WITHIN_S = 40.0
@@ -50,17 +51,17 @@ def disagreement(world: World) -> str:
 
 def converge(world: World, *, within: float = WITHIN_S) -> bool:
     """Heal, wait, probe; a failure is recorded in the world. True if all is well."""
-    world.clients.quiet = True
+    world.clients.quiet = world.group_users.quiet = True
     world.heal()
-    if not world.run_until(lambda: not world.clients.open_calls, within=within, every=0.25):
+    if not world.run_until(lambda: not _open_calls(world), within=within, every=0.25):
         if not world.failures:
-            world.found("B2", f"{world.clients.open_calls} calls are still open {within} s after everything was healed")
+            world.found("B2", f"{_open_calls(world)} calls are still open {within} s after everything was healed")
         return False
     if not world.run_until(lambda: not disagreement(world), within=within, every=0.25):
         if not world.failures:
             world.found("V7", f"{within:.0f} s after everything was healed {disagreement(world)}")
         return False
-    if not _probe_everywhere(world):
+    if not _probe_everywhere(world) or not groups_converge(world, within=within):
         return False
     # What the probes changed is known everywhere, too, before the history ends.
     if not world.run_until(lambda: not disagreement(world), within=within, every=0.25):
@@ -76,6 +77,10 @@ def converge(world: World, *, within: float = WITHIN_S) -> bool:
     if not world.failures:
         world.found("B3", f"{within:.0f} s after the last call the domain does not come to rest")
     return False
+
+
+def _open_calls(world: World) -> int:
+    return world.clients.open_calls + world.group_users.open_calls
 
 
 def _standing(world: World) -> tuple[int, int] | None:

@@ -13,6 +13,7 @@ Beside what engines journal themselves, the drivers write what only they can see
   the last entry on disk from then on. ``args.seen`` is false if the process died before it was told;
 - ``spoke``: the first message of a kind that this incarnation sent for an epoch (``args.kind``);
 - ``acknowledged``: an AliveAck, Answered or Tell left at this moment (``args.kind``, ``args.to``);
+- ``submit``, ``join``, ``leave`` of programs inside the daemons: see ``checkers.group_streams``;
 - lines of who ``sim``: faults, ``op`` being the name of the nemesis, ``args.phase`` "begin" or "end".
 """
 

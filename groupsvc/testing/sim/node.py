@@ -36,6 +36,7 @@ from groupsvcd.core.effects import (
     Unsubscribe,
 )
 from groupsvcd.core.events import ClientFrame, ClientGone, Event, LocalCall, PeerRefused, Persisted, Tick
+from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.parameters import Parameters
 from groupsvcd.core.peer_messages import (
     DOMAIN_TOPIC,
@@ -139,6 +140,11 @@ class Node:
         """Whether a process is there, awake or not."""
         return self.engine is not None
 
+    @property
+    def groups(self) -> NodeGroups | None:
+        """The groups of the running process; None for engines of tests, which have none."""
+        return getattr(self.engine, "groups", None)
+
     def start(self) -> None:
         """Begin a process on whatever the disk holds."""
         world = self.world
@@ -188,6 +194,8 @@ class Node:
             return
         self.execute(effects)
         self.plan_tick()
+        if self.engine is engine:
+            world.group_users.process_began(self)
 
     def crash(self, why: str, *, power: bool = False) -> None:
         """End the process between two instructions. With ``power`` the machine is off, too, and refuses nobody."""

@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from .clients import Habits
+from .group_users import GroupHabits
 from .nemeses import ALL, HARMLESS_TO_MEMORY
 from .network import CALM, Weather
 
@@ -30,20 +31,48 @@ class Plan:
     fault_gap_s: float = 3.0
     weather: Weather = CALM
     habits: Habits = Habits()
+    group_habits: GroupHabits = GroupHabits()
     parameters: dict[str, Any] = attrs.field(factory=dict)
     parameters_of: dict[str, dict[str, Any]] = attrs.field(factory=dict)
 
     def describe(self) -> str:
         """One line for people."""
         faults = ", ".join(self.faults) or "no faults"
+        groups = self.group_habits
+        users = f" {groups.members} members of {groups.groups} groups," if groups.groups else ""
         return (
-            f"{self.voters} voters, {self.nodes - self.voters} other nodes, {self.habits.count} clients,"
+            f"{self.voters} voters, {self.nodes - self.voters} other nodes, {self.habits.count} clients,{users}"
             f" {self.seconds:.0f} s: {faults}"
         )
 
 
 def draw(seed: int) -> Plan:
     """The plan of a seed."""
+    plan = draw_domain(seed)
+    rng = random.Random(f"plan of groups/{seed}")
+    if rng.random() < 0.2:
+        return plan
+    groups = rng.choice([1, 1, 2, 3, 6])
+    habits = GroupHabits(
+        groups=groups,
+        members=rng.randint(2, 4 + 2 * groups),
+        strangers=rng.choice([0, 1, 2]),
+        think_s=rng.choice([0.1, 0.3, 1.0]),
+        burst=rng.choice([1, 4, 20]),
+        window=rng.choice([4, 40]),
+        leave=rng.choice([0.0, 0.02, 0.1]),
+        returns=rng.choice([0.5, 1.0]),
+    )
+    common = {
+        "group_checkpoint_every": rng.choice([5, 50, 1_000]),
+        "history_entries_max": rng.choice([20, 1_000, 100_000]),
+    }
+    nodes = plan.nodes + (rng.randint(0, 3) if plan.nodes < 10 else 0)
+    return attrs.evolve(plan, nodes=nodes, group_habits=habits, parameters={**plan.parameters, **common})
+
+
+def draw_domain(seed: int) -> Plan:
+    """The plan of a seed as far as it concerns the domain, without programs that use groups."""
     rng = random.Random(f"plan/{seed}")
     voters = rng.choices([1, 2, 3, 5], weights=[4, 8, 70, 18])[0]
     others = 0 if rng.random() < 0.5 else rng.randint(1, 3)

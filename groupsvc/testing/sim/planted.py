@@ -22,7 +22,7 @@ from groupsvcd.core.records import OpenRecord
 from groupsvcd.core.stream import duplicates, recovery, sequencer, server
 
 from .matrices import matrices, problem_under
-from .plan import Plan, draw
+from .plan import Plan, draw_domain
 from .trial import run_plan
 from .world import Failure
 
@@ -46,7 +46,7 @@ class Planted:
 
     def plan(self, seed: int) -> Plan:
         """The plan of a seed, with the enemies and the size that show this bug soonest."""
-        plan = draw(seed)
+        plan = draw_domain(seed)
         if self.faults:
             plan = attrs.evolve(plan, faults=self.faults, fault_gap_s=2.0)
         if self.voters:

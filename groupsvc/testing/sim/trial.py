@@ -57,6 +57,7 @@ def make_world(plan: Plan, *, engine: str = ENGINE, play: Play | None = None) ->
         parameters_of=plan.parameters_of,
         weather=plan.weather,
         habits=plan.habits,
+        group_habits=plan.group_habits,
         engine=engine,
         play=play,
     )

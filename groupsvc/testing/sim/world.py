@@ -29,6 +29,7 @@ from groupsvcd.core.parameters import Parameters
 from .any_engine import EngineMaker
 from .clients import Clients, Habits
 from .disk import SYNC_S_SPREAD
+from .group_users import GroupHabits, GroupUsers
 from .history import History
 from .network import CALM, Network, Weather
 from .node import Node
@@ -84,6 +85,7 @@ class World:
         parameters_of: Mapping[str, Mapping[str, Any]] | None = None,
         weather: Weather = CALM,
         habits: Habits | None = None,
+        group_habits: GroupHabits | None = None,
         engine: EngineMaker | str = ENGINE,
         drift: bool = True,
         sync_spread_s: float = SYNC_S_SPREAD,
@@ -116,6 +118,7 @@ class World:
         for name in self.names:
             self._add_node(name, {**(parameters or {}), **((parameters_of or {}).get(name, {}))}, drift)
         self.clients = Clients(self, self._random("clients"), habits or Habits())
+        self.group_users = GroupUsers(self, self._random("group users"), group_habits or GroupHabits())
         for name in self.names:
             self.push(PROBE_FIRST_S, self._probe, self.nodes[name], (0, 0))
             if start_within_s is not None:
@@ -136,6 +139,7 @@ class World:
             "voters": tuple(sorted(self.voters)),
             "voter_addresses": {voter: f"sim:{voter}" for voter in self.voters},
             "durable": is_voter or rng.random() < 0.5,
+            "journal_full": True,
             **overrides,
         }
         rate = 1.0 + (2 * rng.random() - 1) * RATE_OFF_MAX if drift else 1.0
@@ -194,6 +198,7 @@ class World:
     def process_ended(self, node: Node) -> None:
         """A process is gone: its clients lose their connections, its peers find its port closed."""
         self.clients.process_ended(node)
+        self.group_users.process_ended(node)
         self.push(self.t + PROBE_FIRST_S, self._probe, node, (node.process, 0))
 
     def _probe(self, node: Node, probe: tuple[int, int]) -> None:

@@ -157,6 +157,17 @@ def test_a_group_that_was_found_and_then_is_not_there_is_seen() -> None:
     assert {"K1"} == d.verdict()
 
 
+def test_a_group_that_has_ended_may_be_formed_anew_and_its_old_id_never_comes_back() -> None:
+    d = Desk()
+    d.look(form=True, formed=True, group=3)
+    d.add("a", "group_dropped", seq=7, args={"id": 3})
+    d.look(exists=False)
+    d.look(form=True, formed=True, group=8, leader="e")
+    assert set() == d.verdict()
+    d.look(group=3)
+    assert {"K1"} == d.verdict()
+
+
 @pytest.mark.parametrize("fate, expected", [("fail", {"K1"}), ("info", set())])
 def test_only_a_call_that_may_have_worked_forms_a_group(fate: str, expected: set[str]) -> None:
     d = Desk()

@@ -140,6 +140,7 @@ class GroupRules:
         if problem:
             return refused(problem, group=group.as_answer())
         self._groups.remove(group.id)
+        self._groups.dropped.append(group.id)
         return {"ok": True, "id": group.id}
 
     def _problem_with_drop(self, group: Group, command: DropGroup) -> str:

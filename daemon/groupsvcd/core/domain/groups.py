@@ -125,6 +125,7 @@ class GroupTable:
         self._ids: dict[str, int] = {}
         self._served: dict[str, set[int]] = {}
         self._pending: set[int] = set()
+        self.dropped: list[int] = []  # since somebody last looked
         for group in groups:
             self.put(group)
 

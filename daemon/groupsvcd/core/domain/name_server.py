@@ -227,6 +227,8 @@ class NameServer:
             self._refuse(origin, submit.first_n, 0, Verdict.TOO_OLD.value)
             return
         for n, body in enumerate(submit.bodies, submit.first_n):
+            if not isinstance(body, bytes):
+                return  # a command never travels apart
             verdict = sequencer.origins.judge(origin, n, submit.known_seq, sequencer.next_seq)
             if verdict is Verdict.NEXT:
                 sequencer.order(sender, incarnation, n, body)

@@ -79,6 +79,7 @@ class Requests:
         self._repeat_at = math.inf
         self._wait = self._timers.repeat_first
         self._served_by = ("", 0)
+        self.formed: Callable[[dict[str, Any]], None] = lambda answer: None  # a client had a group formed here
 
     # --- Calls of clients ---
 
@@ -95,6 +96,8 @@ class Requests:
             view = group["active"]
             servers = tuple(str(server[0]) for server in view["servers"])
             formed = bool(answer.get("formed", False)) and view["leader"] == me
+            if formed:
+                self.formed(answer)
             return GroupRecord(
                 message.id, True, formed, group["id"], group["name"], view["epoch"], view["leader"], servers
             )

@@ -166,8 +166,12 @@ class Voter:
 
     # --- The stream's host ---
 
-    def deliver(self, seq: int, entry: Entry) -> None:
-        """An entry of the domain stream is stable."""
+    def deliver(self, first_seq: int, entries: list[Entry]) -> None:
+        """An entry of the domain stream is stable; they come one by one."""
+        for seq, entry in enumerate(entries, first_seq):
+            self._deliver(seq, entry)
+
+    def _deliver(self, seq: int, entry: Entry) -> None:
         if entry.origin:
             answer = self.directory.apply_entry(seq, (entry.origin, entry.incarnation), entry.n, entry.body)
         else:
@@ -175,6 +179,9 @@ class Voter:
             invariant(command is not None, f"entry {seq} of the name server is no command")
             assert command is not None
             answer = self.directory.apply(seq, command)
+        dropped = self.directory.groups.dropped
+        while dropped:
+            self.turn.journal("group_dropped", seq=seq, id=dropped.pop())
         if self.office is not None:
             self.office.applied(seq, entry, answer)
 

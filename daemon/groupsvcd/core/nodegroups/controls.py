@@ -22,7 +22,6 @@ class ViewStarted(Control, frozen=True, tag=1):
     leader: str
     servers: tuple[Server, ...]
     k: int
-    members: tuple[NodeId, ...]
     fence: int
     tail_may_be_lost: bool = False
 
@@ -31,7 +30,8 @@ class NodeInserted(Control, frozen=True, tag=2):
     """This node carries the group from here on; if nothing is known of it as an origin, numbers follow ``last_n``."""
 
     node: NodeId
-    last_n: int = 0
+    term: int
+    last_n: int
 
 
 class NodeRemoved(Control, frozen=True, tag=3):

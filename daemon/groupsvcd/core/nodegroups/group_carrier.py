@@ -15,6 +15,8 @@ from ..turn import Turn
 class GroupCarrier(Carrier):
     """Carries one group's stream."""
 
+    delivers_batches = True
+
     def __init__(self, turn: Turn, stream: int, member: Member, *, durable: bool, journals_entries: bool) -> None:
         super().__init__(turn, stream, ())
         self.durable = durable

@@ -12,18 +12,33 @@ it first proposes one with another, and if it is the only member the group ends.
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ..domain.commands import DropGroup, ProposeView, encode_command
 from ..identity import Sender
-from ..peer_messages import Accepted, Held, Insert, Inserted, Left, Opened, Seen, Submit, SubmitRefused
+from ..peer_messages import (
+    Accepted,
+    DataAsk,
+    DataHeld,
+    Held,
+    Insert,
+    Inserted,
+    Leave,
+    Left,
+    Opened,
+    Seen,
+    Submit,
+    SubmitRefused,
+)
 from ..stream.duplicates import DuplicateFilter, Verdict
+from ..stream.library import ASKED_AT_ONCE_MAX
+from ..stream.payloads import PayloadId
 from ..stream.sequencer import Sequencer
 from ..stream.server import Server
 from ..views import NodeId, View
 from ..views import Server as ServerId
 from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted, encode_control
-from .roll import FENCE_CHANGES_BITS
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
@@ -33,6 +48,10 @@ CAUGHT_UP_WITHIN = 1_000
 
 UNSTABLE_ENTRIES_MAX = 65_536
 """Numbered and not stable yet. More is not taken: the origins repeat, and their windows are full meanwhile."""
+
+
+Line = deque[tuple[int, bytes | tuple[int, int], float]]
+"""What one origin submitted behind a large payload: number, body or (length, CRC-32), since when."""
 
 
 class Leading:
@@ -54,6 +73,8 @@ class Leading:
         self._heard: dict[str, float] = dict.fromkeys(view.names, self.turn.now)
         self._seen: dict[NodeId, int] = {}
         self._accepted: dict[NodeId, int] = {}
+        self._waiting: dict[NodeId, Line] = {}
+        self._data_held: dict[PayloadId, set[str]] = {}
         self._proposed: tuple[ServerId, ...] = ()
         self._propose_not_before = self.turn.now
         self._beat_at = self.turn.now + self._timers.beat_interval
@@ -65,15 +86,10 @@ class Leading:
         roll, view = self.group.roll, self.view
         for name, last in opened_by.items():
             self.sequencer.holds(name, last)
-        members = tuple(roll.members) or (self.station.me,)
-        fence = view.activated << FENCE_CHANGES_BITS
-        servers = [list(server) for server in view.servers]
-        self.turn.journal(
-            "view_active", group=self.server.stream, epoch=view.epoch, seq=self.server.log.last, leader=view.leader,
-            servers=servers, k=view.k, base=view.base, forced=view.forced, fence=fence,
-        )  # fmt: skip
-        self.sequencer.began = self.sequencer.next_seq
-        self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, members, fence, view.forced))
+        self.sequencer.began = self.server.replica.began = self.sequencer.next_seq
+        self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, view.fence, view.forced))
+        if not roll.members:
+            self._order(NodeInserted(self.station.me, self.group.key, 0))
         self.look_at_nodes()
         self._let_go()
 
@@ -92,7 +108,7 @@ class Leading:
             if older:
                 self._fail(tuple(older))
             self._inserting.add(node)
-            self._order(NodeInserted(node, insert.last_n))
+            self._order(NodeInserted(node, insert.term, insert.last_n))
             self._origins.welcome(node, insert.last_n)
 
     def welcome(self, node: NodeId, seq: int) -> None:
@@ -101,15 +117,16 @@ class Leading:
         inserted = Inserted(self.server.stream, node[1], self.view.epoch, seq, self.group.roll.snapshot())
         self.server.carrier.vouch(node[0], inserted)
 
-    def on_leave(self, sender: Sender) -> None:
+    def on_leave(self, sender: Sender, leave: Leave) -> None:
         """A node wants to carry the group no longer; a server only leaves with a view without it."""
         node = (sender.name, sender.incarnation)
-        if node not in self.group.roll.members:
+        term = self.group.roll.members.get(node)
+        if term is None:
             self.group.reach(node[0])
             self.server.carrier.vouch(sender.name, Left(self.server.stream, sender.incarnation))
-            return
-        self.group.leaving.add(node)
-        self._let_go()
+        elif leave.term >= term:
+            self.group.leaving.add(node)
+            self._let_go()
 
     def _let_go(self) -> None:
         """Order the removal of those who leave and are no servers."""
@@ -144,6 +161,9 @@ class Leading:
             self._forget(control.nodes)
             for node in control.nodes:
                 self._origins.forget(node)
+                self._waiting.pop(node, None)
+                for payload_id in [one for one in self._data_held if one[:2] == node]:
+                    del self._data_held[payload_id]
 
     def _forget(self, nodes: tuple[NodeId, ...]) -> None:
         for node in nodes:
@@ -167,18 +187,80 @@ class Leading:
             return
         if origin in self._failing:
             return
-        judge, order = self._origins.judge, sequencer.order
-        n = submit.first_n
-        for body in submit.bodies:
-            verdict = judge(origin, n, submit.known_seq, sequencer.next_seq)
-            if verdict is Verdict.NEXT:
-                order(sender.name, sender.incarnation, n, body)
-            elif verdict is Verdict.DUPLICATE:
+        if origin in self._waiting or not all(type(body) is bytes for body in submit.bodies):
+            self._put_in_line(origin, submit)
+            return
+        # An origin's numbers follow one another, so the first that is new decides about all after it.
+        known = min(max(self._origins.last_n(origin) - submit.first_n + 1, 0), len(submit.bodies))
+        if known:
+            self._accept_again(origin)
+        if known == len(submit.bodies):
+            return
+        n = submit.first_n + known
+        verdict = self._origins.judge(origin, n, submit.known_seq, sequencer.next_seq)
+        if verdict is Verdict.NEXT:
+            sequencer.order_run(sender.name, sender.incarnation, n, submit.bodies[known:])  # type: ignore[arg-type]
+        else:
+            self._refuse(origin, n, self._origins.last_n(origin), verdict)
+
+    def _put_in_line(self, origin: NodeId, submit: Submit) -> None:
+        """A large payload gets its number when enough servers have it; what comes after it waits behind it."""
+        line = self._waiting.setdefault(origin, deque())
+        next_n = (line[-1][0] if line else self._origins.last_n(origin)) + 1
+        again: list[PayloadId] = []
+        for n, body in enumerate(submit.bodies, submit.first_n):
+            if n == next_n:
+                verdict = self._origins.judge(
+                    origin, line[0][0] if line else n, submit.known_seq, self.sequencer.next_seq
+                )
+                if verdict is not Verdict.NEXT:
+                    self._refuse(origin, n, self._origins.last_n(origin), verdict)
+                    break
+                line.append((n, body, self.turn.now))
+                next_n += 1
+            elif n > next_n:
+                self._refuse(origin, n, next_n - 1, Verdict.GAP)
+                break
+            elif n <= self._origins.last_n(origin):
                 self._accept_again(origin)
+            elif not isinstance(body, bytes) and self._is_overdue(line, n):
+                again.append((*origin, n))
+        if again:
+            self.group.reach(origin[0])
+            self.server.carrier.vouch(origin[0], DataAsk(self.server.stream, tuple(again[:ASKED_AT_ONCE_MAX])))
+        self._move_up(origin)
+
+    def _is_overdue(self, line: Line, n: int) -> bool:
+        """Whether a payload in line has been waited for so long that the servers' reports are not merely late."""
+        return self.turn.now - line[n - line[0][0]][2] > 2 * self._timers.beat_interval
+
+    def _is_held(self, payload_id: PayloadId) -> bool:
+        return len(self._data_held.get(payload_id, ())) >= min(self.group.data_k or self.view.k, len(self.view.servers))
+
+    def _move_up(self, origin: NodeId) -> None:
+        line = self._waiting.get(origin)
+        while line:
+            n, body, _ = line[0]
+            if isinstance(body, bytes):
+                self.sequencer.order(*origin, n, body)
+            elif self._is_held((*origin, n)):
+                del self._data_held[(*origin, n)]
+                self.sequencer.order_reference(*origin, n, *body)
             else:
-                self._refuse(origin, n, self._origins.last_n(origin), verdict)
                 return
-            n += 1
+            line.popleft()
+        self._waiting.pop(origin, None)
+
+    def on_data_held(self, sender: Sender, held: DataHeld) -> None:
+        """A server has payloads that wait for their numbers."""
+        if self._server_of((sender.name, sender.incarnation)) not in self.view.servers:
+            return
+        for payload_id in held.payloads:
+            origin = payload_id[:2]
+            if payload_id[2] > self._origins.last_n(origin):
+                self._data_held.setdefault(payload_id, set()).add(sender.name)
+                if origin in self._waiting:
+                    self._move_up(origin)
 
     def _refuse(self, origin: NodeId, n: int, last_n: int, verdict: Verdict) -> None:
         self.group.reach(origin[0])
@@ -225,12 +307,15 @@ class Leading:
 
     def _discard_line(self) -> int:
         """Up to where everybody has delivered; who lags behind the whole history is not waited for."""
-        last = self.server.log.last
+        log = self.server.log
+        kept_max = min(
+            self.group.history_entries_max, self.group.history_bytes_max * len(log.entries) // max(log.bytes, 1)
+        )
         lines = [
             self.server.delivered if node == self.station.me else self._seen.get(node, 0)
             for node in self.group.roll.members
         ]
-        kept = [line for line in lines if last - line <= self.group.history_entries_max]
+        kept = [line for line in lines if log.last - line <= max(kept_max, 1)]
         return min(kept, default=0)
 
     def _lagging(self) -> list[str]:
@@ -284,8 +369,8 @@ class Leading:
             server = self._server_of(node)
             if server not in servers and node not in self._failing and self._has_caught_up(node):
                 servers.append(server)
-        if me in staying:
-            return self.view.leader, tuple(servers)
+        if me not in self.group.leaving:
+            return self.view.leader, tuple(servers or self.view.servers)
         mine = self._server_of(me)
         if any(server in self.view.servers for server in servers):
             return servers[0][0], tuple(servers)
@@ -349,7 +434,10 @@ class Leading:
         self._beat_at = self.turn.now + self._timers.beat_interval
         if self.station.member.isolated:
             return
+        self.sequencer.holds(self.turn.node, self.server.held_upto)
+        self.server.report_payloads()
         self.sequencer.discard = self._discard_line()
+        self.server.replica.learn_discard(self.sequencer.discard)
         beat = self.sequencer.beat()
         for name in dict.fromkeys((*self.view.names, *self._lagging())):
             if name != self.turn.node:

@@ -20,8 +20,10 @@ from ..domain.groups import default_k
 from ..domain.limits import GROUP_SERVERS_WANTED
 from ..effects import Subscribe, Unsubscribe
 from ..identity import Sender
+from ..invariants import invariant
 from ..peer_messages import (
     Accepted,
+    Data,
     GroupIs,
     Insert,
     Inserted,
@@ -36,10 +38,11 @@ from ..stream.delivery import Holders
 from ..stream.entries import Entry
 from ..stream.receiver import Receiver
 from ..stream.replica import Replica, Retention
+from ..stream.server import Server
 from ..views import AttributeValue, NodeId, View
-from .controls import NodeInserted, ViewStarted, decode_control
+from .controls import NodeInserted, NodesFailed, ViewStarted, decode_control
 from .group_carrier import GroupCarrier
-from .roll import Roll
+from .roll import PRUNE_EVERY, Roll
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter
@@ -64,6 +67,7 @@ class NodeGroup:
         self, key: int, station: Station, name: str, attributes: dict[str, AttributeValue], *,
         known_as: Callable[[int, NodeGroup], Submitter], activate: Callable[[int, int], None],
         over: Callable[[NodeGroup], None], touch: Callable[[NodeGroup], None],
+        with_lease: Callable[[Callable[[], None]], None],
     ) -> None:  # fmt: skip
         self.key = key  # never used again on this node
         self.station = station
@@ -83,6 +87,7 @@ class NodeGroup:
         self._activate = activate
         self._over = over
         self._touch = touch
+        self._with_lease = with_lease
         self._timers = station.parameters.timers
         self._unsubmitted: list[bytes] = []
         self._batch: list[Entry] = []
@@ -110,6 +115,11 @@ class NodeGroup:
         return self._number("commit_k", default_k(self.replicas))
 
     @property
+    def data_k(self) -> int:
+        """How many servers must have a large payload before it gets a number; 0: as many as must hold an entry."""
+        return self._number("data_k", 0)
+
+    @property
     def logical_lifetime(self) -> int:
         """Numbers after which what was not numbered yet never is."""
         return self._number("logical_lifetime", self.station.parameters.logical_lifetime)
@@ -118,6 +128,11 @@ class NodeGroup:
     def history_entries_max(self) -> int:
         """How far a member may lag before nobody waits for it."""
         return self._number("history_entries_max", self.station.parameters.history_entries_max)
+
+    @property
+    def history_bytes_max(self) -> int:
+        """The same in bytes."""
+        return self._number("history_bytes_max", self.station.parameters.history_bytes_max)
 
     def _number(self, attribute: str, otherwise: int) -> int:
         value = self.attributes.get(attribute)
@@ -180,6 +195,11 @@ class NodeGroup:
             self.submitter.send_new(self.delivered)
         return first
 
+    def _disseminate(self, n: int, payload: bytes) -> None:
+        """A large payload of ours goes to all who carry the group, and to our own copy."""
+        data = Data(self.id, *self.station.me, n, payload)
+        self.turn.multicast(topic_of(self.id), data)
+
     # --- Errands ---
 
     def _ask(self, answered: Callable[[dict[str, Any]], None]) -> None:
@@ -236,11 +256,22 @@ class NodeGroup:
         if not answer.get("formed"):
             self._insert_into(record)
             return
+        self._with_lease(lambda: self._form(record))
+
+    def adopt(self, answer: dict[str, Any]) -> None:
+        """Somebody had the group formed here."""
+        self.phase = Phase.FORMING
+        self._formed(answer)
+
+    def _form(self, record: dict[str, Any]) -> None:
+        """The group is ours: from here on it exists."""
+        if self.phase is not Phase.FORMING:
+            return
+        self._touch(self)
         self._take_record(record)
         view = View.from_answer(record["active"])
         self.turn.mark("group-formed")
         seat = self._sit(StoredStream(promised=view.epoch, accepted=view.epoch))
-        self.roll.members = {self.station.me: None}
         self._now_member()
         seat.form(view)
 
@@ -249,6 +280,7 @@ class NodeGroup:
         self.attributes = record["attributes"]
         self.roll = Roll(self.logical_lifetime)
         self.submitter = self._known_as(self.id, self)
+        self.submitter.disseminate = self._disseminate
         self.turn.effects.append(Subscribe(topic_of(self.id)))
 
     def _insert_into(self, record: dict[str, Any]) -> None:
@@ -268,7 +300,7 @@ class NodeGroup:
         else:
             self.reach(self._leader)
             assert self.submitter is not None
-            self.turn.send(self._leader, Insert(self.id, self.submitter.accepted_upto))
+            self.turn.send(self._leader, Insert(self.id, self.key, self.submitter.accepted_upto))
 
     def _look_up_again(self) -> None:
         """Somebody else may lead, or the group may have ended and been formed anew."""
@@ -301,6 +333,7 @@ class NodeGroup:
         self.roll.restore(message.state)
         self._now_member()
         seat.follow(sender.name)
+        self._note_own_entries()
         assert self.submitter is not None
         self.submitter.follow(sender.name)
         self.submitter.send_new(message.seq)
@@ -361,7 +394,7 @@ class NodeGroup:
             self.leaving.add(self.station.me)
             seat.leading.consider_view()
         elif seat.replica.leader and seat.replica.leader != self.turn.node:
-            self.turn.send(seat.replica.leader, Leave(self.id))
+            self.turn.send(seat.replica.leader, Leave(self.id, self.key))
 
     def on_left(self, sender: Sender, message: Left) -> None:
         """We are no member."""
@@ -377,6 +410,7 @@ class NodeGroup:
             self.seat.give_up()
         self.phase = Phase.OVER
         self._repeat_at = math.inf
+        self.submitter = None  # its numbers go on when this node comes back
         if self.id:
             self.turn.journal("group_lost", group=self.id, seq=self.delivered, reason=reason)
             self.turn.effects.append(Unsubscribe(topic_of(self.id)))
@@ -421,22 +455,40 @@ class NodeGroup:
 
     # --- The stream's host ---
 
-    def deliver(self, seq: int, entry: Entry) -> None:
-        """An entry is stable and next in order."""
-        roll = self.roll
-        if entry.origin:
-            origin = (entry.origin, entry.incarnation)
-            roll.note(seq, origin, entry.n)
-            if origin == self.station.me:
-                if self.submitter is not None:
-                    self.submitter.accepted(entry.n)
-            elif self.seat is not None and self.seat.leading is not None and origin not in roll.members:
-                self.seat.leading.accept(origin, entry.n)
-        else:
-            self._deliver_control(seq, entry.body)
+    def deliver(self, first_seq: int, entries: list[Entry]) -> None:
+        """These entries are stable and next in order."""
         if not self._batch:
-            self._batch_first = seq
-        self._batch.append(entry)
+            self._batch_first = first_seq
+        self._batch += entries
+        roll = self.roll
+        seq = first_seq
+        for entry in entries:
+            if entry.origin:
+                roll.origins[(entry.origin, entry.incarnation)] = (entry.n, seq)
+                if seq % PRUNE_EVERY == 0:
+                    roll.prune(seq)
+            else:
+                self._deliver_control(seq, entry.body)
+            seq += 1
+        self._tell_origins(entries)
+
+    def _note_own_entries(self) -> None:
+        """Entries of ours that we did not see delivered are in the roll all the same."""
+        row = self.roll.origins.get(self.station.me)
+        if row is not None and self.submitter is not None:
+            self.submitter.accepted(row[0])
+
+    def _tell_origins(self, entries: list[Entry]) -> None:
+        """What came from this node is no longer outstanding; who is no member cannot see that for itself."""
+        last = {(entry.origin, entry.incarnation): entry.n for entry in entries if entry.origin}
+        mine = last.get(self.station.me)
+        if mine is not None and self.submitter is not None:
+            self.submitter.accepted(mine)
+        leading = self.seat.leading if self.seat is not None else None
+        if leading is not None:
+            for origin, n in last.items():
+                if origin not in self.roll.members:
+                    leading.accept(origin, n)
 
     def _deliver_control(self, seq: int, body: bytes) -> None:
         control = decode_control(body)
@@ -451,12 +503,20 @@ class NodeGroup:
             if isinstance(seat.role, Receiver):
                 seat.replica.servers = self.roll.server_names
             if self.submitter is not None:
+                self.submitter.relays = tuple(
+                    name for name in self.roll.server_names if name not in (control.leader, self.turn.node)
+                )
                 self.submitter.follow(control.leader)
                 self.submitter.send_new(seq)
+            if isinstance(seat.role, Server):
+                seat.role.report_payloads()
             if self.is_leaving:
                 self._again_soon()
         if isinstance(control, NodeInserted) and self.submitter is not None and control.node == self.station.me:
             self.submitter.send_new(seq)
+        if isinstance(control, NodesFailed):
+            for node in control.nodes:
+                seat.replica.library.payloads.drop_unordered_of(*node)
         self.link()
         if seat.leading is not None:
             seat.leading.delivered(seq, control)
@@ -465,6 +525,7 @@ class NodeGroup:
         """What we missed is no longer kept: the roll goes on from a checkpoint, the users have lost the group."""
         self._batch = []
         self.roll.restore(state)
+        self._note_own_entries()
         self.turn.mark("group-lagged")
         self.forsake("lagged: entries that were not delivered here are no longer kept")
 
@@ -530,6 +591,7 @@ class NodeGroup:
 
     def tick(self) -> None:
         """Time has passed."""
+        invariant(self.phase is not Phase.OVER, f"a tick for {self.name!r}, which is over")
         now = self.turn.now
         if now >= self._repeat_at:
             if self.phase is Phase.INSERTING:

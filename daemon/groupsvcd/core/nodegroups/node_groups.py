@@ -24,6 +24,9 @@ from ..peer_messages import (
     Accepted,
     Beat,
     Claim,
+    Data,
+    DataAsk,
+    DataHeld,
     Grant,
     GroupIs,
     Held,
@@ -37,6 +40,7 @@ from ..peer_messages import (
     Order,
     Promised,
     Refused,
+    Relay,
     Repair,
     RepairAsk,
     Seen,
@@ -51,13 +55,18 @@ from .outsider import Outsider, Stranger
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter
-from .user import User
+from .user import Keeper, User
 
-ALSO_WHEN_ISOLATED = (Claim, RepairAsk, Refused, GroupIs)
-"""Without a lease a node still promises, gives repairs, and learns that it was replaced."""
+ALSO_WHEN_ISOLATED = (Claim, RepairAsk, DataAsk, Refused, GroupIs)
+"""Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
+has opened a log: only the directory makes something of that."""
 
 FOR_A_LEADER = (Insert, Leave, Submit)
 """Who sends these to a node without the group is told to look it up again."""
+
+
+FOR_A_MEMBER = (Inserted, Order, Beat)
+"""Who sends these to a node without the group takes it for a member."""
 
 
 @attrs.frozen
@@ -91,7 +100,7 @@ class NodeGroups:
         self._planned: dict[int, tuple[float, NodeGroup]] = {}
         self._keys = 0
         self._activations: list[tuple[int, int]] = []
-        self._confirmed: list[dict[str, Any]] = []
+        self._waiting: list[Callable[[], None]] = []
         self._list_version = 0
         self._outsiders: dict[str, Outsider] = {}
         self._outside: dict[int, Outsider] = {}
@@ -109,7 +118,11 @@ class NodeGroups:
             Beat: Seat.on_beat,
             Held: Seat.on_held,
             Seen: Seat.on_seen,
+            Data: Seat.on_data,
+            DataHeld: Seat.on_data_held,
+            DataAsk: Seat.on_data_ask,
             Submit: Seat.on_submit,
+            Relay: Seat.on_relay,
             Claim: Seat.on_claim,
             Promised: Seat.on_promised,
             Open: Seat.on_open,
@@ -128,21 +141,29 @@ class NodeGroups:
         """``user`` takes part in the group, which is formed if there is none."""
         group = self._by_name.get(name)
         if group is None:
-            self._keys += 1
-            group = NodeGroup(
-                self._keys,
-                self.station,
-                name,
-                attributes,
-                known_as=self._known_as,
-                activate=self._activate,
-                over=self._ended,
-                touch=self._touch,
-            )
-            self._by_name[name] = group
+            group = self._new(name, attributes)
             group.find()
         group.add_user(user)
         self._touched[group] = None
+
+    def adopt(self, answer: dict[str, Any]) -> None:
+        """A client had this group formed here: the daemon carries it, whether anybody takes part or not."""
+        record = answer["group"]
+        if record["name"] not in self._by_name:
+            group = self._new(record["name"], record["attributes"])
+            group.add_user(Keeper())
+            group.adopt(answer)
+            self._touched[group] = None
+
+    def _new(self, name: str, attributes: dict[str, AttributeValue]) -> NodeGroup:
+        self._keys += 1
+        group = NodeGroup(
+            self._keys, self.station, name, attributes,
+            known_as=self._known_as, activate=self._activate, over=self._ended, touch=self._touch,
+            with_lease=self._with_lease,
+        )  # fmt: skip
+        self._by_name[name] = group
+        return group
 
     def leave(self, name: str, user: User) -> None:
         """``user`` takes part no longer."""
@@ -196,13 +217,15 @@ class NodeGroups:
     def _submitter_of(self, group_id: int) -> Submitter:
         submitter = self._submitters.get(group_id)
         if submitter is None:
-            submitter = Submitter(self.turn, group_id, self.station.parameters.timers)
+            parameters = self.station.parameters
+            submitter = Submitter(self.turn, group_id, parameters.timers, parameters.inline_bytes_max)
             self._submitters[group_id] = submitter
         submitter.leader = ""
         return submitter
 
     def _ended(self, group: NodeGroup) -> None:
         self._by_id.pop(group.id, None)
+        self._planned.pop(group.key, None)
         if self._by_name.get(group.name) is group:
             del self._by_name[group.name]
         for user in group.returning:
@@ -216,7 +239,7 @@ class NodeGroups:
             outsider.give_up(reason)
         self._activations.clear()
         self._submitters.clear()
-        self._confirmed.clear()
+        self._waiting.clear()
 
     # --- Messages ---
 
@@ -227,11 +250,16 @@ class NodeGroups:
             outsider = self._outside.get(message.stream)
             if outsider is not None:
                 self._to_outsider(outsider, message)
+            elif isinstance(message, FOR_A_MEMBER):
+                # An old Insert of ours has made us a member of what we do not carry.
+                self.turn.mark("group-ghost")
+                self.turn.send(sender.name, Leave(message.stream, self._keys))
             elif isinstance(message, FOR_A_LEADER) and self.station.is_up((sender.name, sender.incarnation)):
                 self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
             return
         if self.station.member.isolated and not isinstance(message, ALSO_WHEN_ISOLATED):
-            return
+            if not isinstance(message, Opened) or sender.name != self.turn.node:
+                return
         self._touched[group] = None
         for_seat = self._for_seats.get(type(message))
         if for_seat is None:
@@ -248,6 +276,8 @@ class NodeGroups:
             outsider.on_submit_refused(message)
         elif isinstance(message, NotLeader):
             outsider.on_not_leader(message)
+        elif isinstance(message, DataAsk):
+            outsider.on_data_ask(message)
 
     def _activate(self, group_id: int, epoch: int) -> None:
         self._activations.append((group_id, epoch))
@@ -262,30 +292,37 @@ class NodeGroups:
             )  # fmt: skip
 
     def _activated(self, answer: dict[str, Any]) -> None:
-        self._confirmed.extend(answer["activations"])
+        for one in answer["activations"]:
+            self._with_lease(lambda one=one: self._lead(one))  # type: ignore[misc]
 
-    def _take_confirmed(self) -> None:
-        """Only with a lease: who leads delivers what was recovered, and orders."""
-        confirmed, self._confirmed = self._confirmed, []
-        for one in confirmed:
-            group = self._by_id.get(one["id"])
-            if group is not None and group.is_member and group.seat is not None:
-                self._touched[group] = None
-                group.seat.activated(one)
+    def _lead(self, activation: dict[str, Any]) -> None:
+        group = self._by_id.get(activation["id"])
+        if group is not None and group.is_member and group.seat is not None:
+            self._touched[group] = None
+            group.seat.activated(activation)
+
+    def _with_lease(self, action: Callable[[], None]) -> None:
+        """Do something at the end of this step, or when the lease is back: who leads orders and delivers."""
+        self._waiting.append(action)
+
+    def _do_what_waited(self) -> None:
+        while self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for action in waiting:
+                action()
 
     # --- The end of a step, and time ---
 
     def flush(self) -> None:
         """Send what was numbered; ask for what was recovered to be activated."""
         member = self.station.member
-        if member.list_version != self._list_version:
-            self._list_version = member.list_version
-            for group in list(self._by_id.values()):
-                self._touched[group] = None
-                group.look_at_nodes()
         if not member.isolated:
-            if self._confirmed:
-                self._take_confirmed()
+            self._do_what_waited()
+            if member.list_version != self._list_version:
+                self._list_version = member.list_version
+                for group in list(self._by_id.values()):
+                    self._touched[group] = None
+                    group.look_at_nodes()
             for group in list(self._touched):
                 group.flush()
         if self._activations:
@@ -314,7 +351,12 @@ class NodeGroups:
     @property
     def deadline(self) -> float:
         """When the next group wants to be looked at."""
-        return min(self._next_group, min((one.deadline for one in self._outsiders.values()), default=math.inf))
+        return min(self._next_group, min((one.deadline for one in self._outside_only), default=math.inf))
+
+    @property
+    def _outside_only(self) -> list[Outsider]:
+        """Those whose groups this node does not carry; else the members see to what they submitted."""
+        return [one for name, one in self._outsiders.items() if name not in self._by_name]
 
     @property
     def _next_group(self) -> float:
@@ -329,7 +371,7 @@ class NodeGroups:
 
     def tick(self) -> None:
         """Time has passed."""
-        for outsider in list(self._outsiders.values()):
+        for outsider in self._outside_only:
             if outsider.deadline <= self.turn.now:
                 outsider.tick()
         while self._next_group <= self.turn.now:

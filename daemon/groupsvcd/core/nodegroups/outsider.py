@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ..peer_messages import Accepted, NotLeader, SubmitRefused
+from ..links import outside
+from ..peer_messages import Accepted, Data, DataAsk, NotLeader, SubmitRefused
 from .station import Station
 from .submitter import Submitter
 
@@ -46,6 +47,7 @@ class Outsider:
         self._waiting: list[bytes] = []
         self._known_seq = 0
         self._heard_at = self.turn.now
+        self._servers: tuple[str, ...] = ()
         self.find()
 
     def submit(self, bodies: tuple[bytes, ...]) -> bool:
@@ -73,6 +75,8 @@ class Outsider:
         if not self.id:
             self.id = record["id"]
             self.submitter = self._known_as(self.id, self)
+            self.submitter.told = lambda upto_n: self.stranger.accepted(upto_n)
+        self._servers = tuple(name for name, _ in record["active"]["servers"])
         self._follow(record["active"]["leader"])
         waiting, self._waiting = self._waiting, []
         if waiting:
@@ -80,16 +84,28 @@ class Outsider:
 
     def _follow(self, leader: str) -> None:
         assert self.submitter is not None
-        address = self.station.addresses((leader,)).get(leader, "")
-        self.station.links.need(self.id, {leader: address}, listen=False)
+        names = {*self._servers, leader}
+        self.station.links.need(outside(self.id), self.station.addresses(tuple(sorted(names))), listen=False)
+        self.submitter.disseminate = self._disseminate
         self.submitter.follow(leader)
+
+    def _disseminate(self, n: int, payload: bytes) -> None:
+        """A large payload goes to each server; the receivers get it from them."""
+        data = Data(self.id, *self.station.me, n, payload)
+        for name in self._servers:
+            self.turn.send(name, data)
+
+    def on_data_ask(self, message: DataAsk) -> None:
+        """The leader finds that not enough servers have a payload of ours."""
+        for name, incarnation, n in message.payloads:
+            if (name, incarnation) == self.station.me and self.submitter is not None:
+                self.submitter.disseminate_again(n)
 
     def on_accepted(self, message: Accepted) -> None:
         """The leader says what is stable."""
         if message.to == self.station.identity.incarnation and self.submitter is not None:
             self._heard_at = self.turn.now
             self.submitter.accepted(message.upto_n)
-            self.stranger.accepted(message.upto_n)
 
     def on_submit_refused(self, message: SubmitRefused) -> None:
         """A gap closes by sending again; what is too old is not known any more."""
@@ -110,7 +126,9 @@ class Outsider:
 
     def give_up(self, reason: str) -> None:
         """Nothing more is sent; what is outstanding is not known."""
-        self.station.links.forget(self.id)
+        self.station.links.forget(outside(self.id))
+        if self.submitter is not None:
+            self.submitter.told = None
         self._over(self)
         self.stranger.failed(reason)
 

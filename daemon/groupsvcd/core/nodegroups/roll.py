@@ -14,9 +14,6 @@ import msgspec
 from ..views import NodeId, Server
 from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted
 
-FENCE_CHANGES_BITS = 20
-"""A fence is (entry that activated the view) x 2^20 + membership changes in it: it grows for ever."""
-
 PRUNE_EVERY = 1_024
 """Entries after which origins that were silent for a lifetime are looked for; at the same ones everywhere."""
 
@@ -29,7 +26,7 @@ class StoredRoll(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     servers: tuple[Server, ...]
     k: int
     fence: int
-    members: tuple[NodeId, ...]
+    members: tuple[tuple[str, int, int], ...]
     origins: tuple[tuple[str, int, int, int], ...]
 
 
@@ -46,7 +43,7 @@ class Roll:
         self.servers: tuple[Server, ...] = ()
         self.k = 0
         self.fence = 0
-        self.members: dict[NodeId, None] = {}  # in join order
+        self.members: dict[NodeId, int] = {}  # in join order, each with the term it was inserted for
         self.origins: dict[NodeId, tuple[int, int]] = {}  # last number, and the entry it became
         self._lifetime = logical_lifetime
 
@@ -55,13 +52,8 @@ class Roll:
         """The nodes that hold the stream in the view that was started last."""
         return tuple(name for name, _ in self.servers)
 
-    def note(self, seq: int, origin: NodeId, n: int) -> None:
-        """Entry ``seq`` is number ``n`` of ``origin``."""
-        self.origins[origin] = (n, seq)
-        if seq % PRUNE_EVERY == 0:
-            self._prune(seq)
-
-    def _prune(self, seq: int) -> None:
+    def prune(self, seq: int) -> None:
+        """At entry ``seq``: forget the origins that were silent for a lifetime."""
         too_old = [
             origin
             for origin, (_, last) in self.origins.items()
@@ -76,9 +68,8 @@ class Roll:
             self.epoch, self.leader = control.epoch, control.leader
             self.servers, self.k = control.servers, control.k
             self.fence = control.fence
-            self.members = dict.fromkeys(control.members)
         elif isinstance(control, NodeInserted):
-            self.members[control.node] = None
+            self.members[control.node] = control.term
             self.origins.setdefault(control.node, (control.last_n, seq))
             self.fence += 1
         elif isinstance(control, NodeRemoved):
@@ -90,19 +81,18 @@ class Roll:
                 self.origins.pop(node, None)
             self.fence += 1
         if seq % PRUNE_EVERY == 0:
-            self._prune(seq)
+            self.prune(seq)
 
     def snapshot(self) -> bytes:
         """Everything, as bytes."""
+        members = tuple((name, inc, term) for (name, inc), term in self.members.items())
         origins = tuple((name, inc, *row) for (name, inc), row in sorted(self.origins.items()))
-        return _encoder.encode(
-            StoredRoll(self.epoch, self.leader, self.servers, self.k, self.fence, tuple(self.members), origins)
-        )
+        return _encoder.encode(StoredRoll(self.epoch, self.leader, self.servers, self.k, self.fence, members, origins))
 
     def restore(self, state: bytes) -> None:
         """Become what a snapshot was taken of."""
         stored = _decoder.decode(state)
         self.epoch, self.leader, self.servers, self.k = stored.epoch, stored.leader, stored.servers, stored.k
         self.fence = stored.fence
-        self.members = dict.fromkeys(stored.members)
+        self.members = {(name, inc): term for name, inc, term in stored.members}
         self.origins = {(name, inc): (n, seq) for name, inc, n, seq in stored.origins}

@@ -25,6 +25,9 @@ from ..peer_messages import (
     Beat,
     Claim,
     Complaint,
+    Data,
+    DataAsk,
+    DataHeld,
     Held,
     Insert,
     Leave,
@@ -35,6 +38,7 @@ from ..peer_messages import (
     Orphan,
     Promised,
     Refused,
+    Relay,
     Repair,
     RepairAsk,
     Seen,
@@ -172,10 +176,14 @@ class Seat:
             return
         view = msgspec.structs.replace(granted.granted, activated=answer["activated"])
         self.turn.mark("group-forced" if view.forced else "group-recovered")
-        server.learn_stable(server.log.last)
         self._lead(server, view, recovery.opened_by)
 
     def _lead(self, server: Server, view: View, opened_by: dict[str, int]) -> None:
+        self.turn.journal(
+            "view_active", group=self.group.id, epoch=view.epoch, seq=server.log.last, leader=view.leader,
+            servers=[list(one) for one in view.servers], k=view.k, base=view.base, forced=view.forced, fence=view.fence,
+        )  # fmt: skip
+        server.learn_stable(server.log.last)  # k hold all of it, and nobody else can be given an older epoch
         self.leading = Leading(self.group, server, view)
         self.leading.start(opened_by)
         if self.group.is_leaving:
@@ -236,6 +244,24 @@ class Seat:
             self._stop_leading()
         server.on_open(sender.name, message)
 
+    def on_data(self, sender: Sender, message: Data) -> None:
+        """A large payload; what is numbered already and not missing here is not needed."""
+        payload_id = (message.origin, message.incarnation, message.n)
+        row = self.group.roll.origins.get(payload_id[:2])
+        if row is not None and message.n <= row[0] and not self.replica.library.lacks(payload_id):
+            return
+        self.role.on_data(message)
+        if self.recovery is not None:
+            self.recovery.on_data()
+
+    def on_data_ask(self, sender: Sender, message: DataAsk) -> None:
+        """Somebody misses payloads; or the leader misses ours."""
+        if sender.name == self.replica.leader and self.group.submitter is not None:
+            for name, incarnation, n in message.payloads:
+                if (name, incarnation) == self.station.me:
+                    self.group.submitter.disseminate_again(n)
+        self.replica.library.answer(sender.name, message)
+
     def on_repair_ask(self, sender: Sender, message: RepairAsk) -> None:
         """Somebody misses entries."""
         self.replica.on_repair_ask(sender.name, message)
@@ -281,17 +307,31 @@ class Seat:
             if server in self.leading.view.servers:
                 self.leading.on_held(sender, message)
 
+    def on_data_held(self, sender: Sender, message: DataHeld) -> None:
+        """A server has payloads that wait for their numbers."""
+        if self.leading is not None:
+            self.leading.on_data_held(sender, message)
+
     def on_seen(self, sender: Sender, message: Seen) -> None:
         """A receiver says how far it has got."""
         if self.leading is not None:
             self.leading.on_seen(sender, message)
 
     def on_submit(self, sender: Sender, message: Submit) -> None:
-        """A node submits entries."""
+        """A node submits entries. Who sends them to a server cannot reach the leader, or does not know it."""
         if self.leading is not None:
             self.leading.on_submit(sender, message)
+        elif isinstance(self.role, Server) and self.recovery is None and self.replica.leader != self.turn.node:
+            self.turn.mark("group-relayed")
+            relay = Relay(self.group.id, sender.name, sender.incarnation, message)
+            self.replica.carrier.send(self.replica.leader, relay)
         else:
             self._redirect(sender)
+
+    def on_relay(self, sender: Sender, message: Relay) -> None:
+        """A server passes on what another node submits."""
+        if self.leading is not None and message.submit.stream == message.stream:
+            self.leading.on_submit(Sender(message.origin, message.incarnation, sender.domain), message.submit)
 
     def on_insert(self, sender: Sender, message: Insert) -> None:
         """A node wants to carry the group."""
@@ -303,7 +343,7 @@ class Seat:
     def on_leave(self, sender: Sender, message: Leave) -> None:
         """A node wants to carry the group no longer."""
         if self.leading is not None:
-            self.leading.on_leave(sender)
+            self.leading.on_leave(sender, message)
         else:
             self._redirect(sender)
 
@@ -320,6 +360,8 @@ class Seat:
         """The node list has changed."""
         if self.leading is not None:
             self.leading.look_at_nodes()
+        elif self.recovery is not None:
+            self.recovery.recount()
 
     def give_up(self) -> None:
         """The group is over for this node."""

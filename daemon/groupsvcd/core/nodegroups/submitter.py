@@ -6,12 +6,17 @@ them once more; it numbers only what it does not have. ``known_seq``, how far we
 was *first* sent, goes with it for ever: a copy that turns up an age later is refused as too old.
 
 The window bounds what one node can have on its way, and so what a leader has to take in at once.
+
+A large payload is not sent to the leader but multicast, once; the leader gets its length and checksum. Only if the
+leader asks for it, because not enough servers have it, is it multicast again.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
+from zlib import crc32
 
 from ..parameters import Timers
 from ..peer_messages import Submit
@@ -23,6 +28,9 @@ OUTSTANDING_ENTRIES_MAX = 4_096
 OUTSTANDING_BYTES_MAX = 16 * 1024 * 1024
 """The same in bytes."""
 
+REPEATS_BEFORE_RELAY = 3
+"""So often a submission goes to the leader alone before a server is asked to pass it on."""
+
 SUBMIT_BYTES_MAX = 256 * 1024
 """Of one Submit: small enough not to delay the liveness frames behind it."""
 
@@ -33,13 +41,19 @@ SUBMIT_ENTRIES_MAX = 1_024
 class Submitter:
     """The outstanding submissions of this node to one group."""
 
-    def __init__(self, turn: Turn, stream: int, timers: Timers) -> None:
+    def __init__(self, turn: Turn, stream: int, timers: Timers, inline_bytes_max: int) -> None:
         self.turn = turn
         self.stream = stream
+        self.disseminate: Callable[[int, bytes], None] = lambda n, payload: None  # how large payloads leave
+        self.told: Callable[[int], None] | None = None  # who does not see entries delivered
+        self._inline_bytes_max = inline_bytes_max
         self._timers = timers
         self._bodies: deque[bytes] = deque()  # numbers first .. last
         self._bytes = 0
         self._known: deque[tuple[int, int]] = deque()  # (first number, how far we knew the stream when it was sent)
+        self.relays: tuple[str, ...] = ()  # who passes on what does not reach the leader
+        self._to = ""
+        self._repeats = 0
         self._first = 1
         self._sent_upto = 0
         self.leader = ""
@@ -78,31 +92,48 @@ class Submitter:
         first = max(self._sent_upto + 1, self._first)
         self._known.append((first, known_seq))
         self._sent_upto = self.last
+        self._disseminate(first)
+        self._to = self.leader
         self._send(first, known_seq)
         if self._repeat_at == math.inf:
             self._wait = self._timers.repeat_first
             self._repeat_at = self.turn.now + self._wait
 
+    def _disseminate(self, first: int) -> None:
+        for n in range(first, self._sent_upto + 1):
+            body = self._bodies[n - self._first]
+            if len(body) > self._inline_bytes_max:
+                self.disseminate(n, body)
+
+    def disseminate_again(self, n: int) -> None:
+        """Not enough servers have the payload with this number."""
+        if self._first <= n <= self._sent_upto:
+            self.disseminate(n, self._bodies[n - self._first])
+
     def _send(self, first: int, known_seq: int, upto: int = 0) -> None:
-        chunk: list[bytes] = []
+        chunk: list[bytes | tuple[int, int]] = []
         size = 0
         start = first - self._first
         end = (upto or self._sent_upto) - self._first + 1
         for position in range(start, end):
-            body = self._bodies[position]
+            payload = self._bodies[position]
+            is_large = len(payload) > self._inline_bytes_max
+            body = (len(payload), crc32(payload)) if is_large else payload
             if chunk and (size + len(body) > SUBMIT_BYTES_MAX or len(chunk) >= SUBMIT_ENTRIES_MAX):
-                self.turn.send(self.leader, Submit(self.stream, first, known_seq, tuple(chunk)))
+                self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk)))
                 first += len(chunk)
                 chunk, size = [], 0
             chunk.append(body)
             size += len(body)
         if chunk:
-            self.turn.send(self.leader, Submit(self.stream, first, known_seq, tuple(chunk)))
+            self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk)))
 
     def accepted(self, upto_n: int) -> None:
         """Everything up to this number is stable."""
         if upto_n < self._first:
             return
+        if self.told is not None:
+            self.told(upto_n)
         for _ in range(min(upto_n, self.last) - self._first + 1):
             self._bytes -= len(self._bodies.popleft())
             self._first += 1
@@ -113,6 +144,7 @@ class Submitter:
         elif self._repeat_at < math.inf:
             self._wait = self._timers.repeat_first
             self._repeat_at = self.turn.now + self._wait
+        self._repeats = 0
 
     def start_anew(self, after: int) -> None:
         """What is outstanding was left lying too long and is never numbered: go on after what was.
@@ -126,9 +158,12 @@ class Submitter:
         self._repeat_at = math.inf
 
     def resend(self, after: int = 0) -> None:
-        """Send everything beyond ``after`` again, to whoever leads now."""
+        """Send everything beyond ``after`` again, to whoever leads now; to a server if that goes on without an echo."""
         if not self.leader:
             return
+        self._to = self.leader
+        if self._repeats >= REPEATS_BEFORE_RELAY and self.relays:
+            self._to = self.relays[self._repeats % len(self.relays)]
         segments = list(self._known)
         for position, (first, known_seq) in enumerate(segments):
             upto = segments[position + 1][0] - 1 if position + 1 < len(segments) else self._sent_upto
@@ -157,4 +192,5 @@ class Submitter:
         if self.turn.now >= self._repeat_at and self.leader:
             self._wait = min(2 * self._wait, self._timers.repeat_max)
             self._repeat_at = self.turn.now + self._wait
+            self._repeats += 1
             self.resend()

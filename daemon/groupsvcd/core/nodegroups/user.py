@@ -27,3 +27,19 @@ class User(Protocol):
 
     def lost(self, reason: str) -> None:
         """Nothing more comes; whoever joins again begins anew."""
+
+
+class Keeper:
+    """The daemon itself, which carries a group that a client had formed; nothing of it concerns it."""
+
+    def joined(self, group: int, seq: int, members: tuple[NodeId, ...]) -> None:
+        """So be it."""
+
+    def delivered(self, first_seq: int, entries: Sequence[Entry]) -> None:
+        """So be it."""
+
+    def changed(self, seq: int, members: tuple[NodeId, ...]) -> None:
+        """So be it."""
+
+    def lost(self, reason: str) -> None:
+        """So be it."""

@@ -30,7 +30,7 @@ class Builder:
         self._assembly = Assembly()
         self._timers = timers
         self._wait = timers.repeat_first
-        self.ask_at = -math.inf if self.missing else math.inf
+        self.ask_at = -math.inf
 
     @property
     def reached(self) -> int:
@@ -46,9 +46,13 @@ class Builder:
         """What to send to ``source`` now, if it is time to."""
         if not self.missing or now < self.ask_at:
             return None
+        self.asked(now)
+        return self._assembly.ask(self.source, self.stream, self.reached + 1, self.last)
+
+    def asked(self, now: float) -> None:
+        """The source was asked for something; plans when to do so again."""
         self.ask_at = now + self._wait
         self._wait = min(2 * self._wait, self._timers.repeat_max)
-        return self._assembly.ask(self.source, self.stream, self.reached + 1, self.last)
 
     def take(self, sender: str, repair: Repair) -> bool:
         """Use an answer; returns whether it brought anything."""
@@ -66,5 +70,5 @@ class Builder:
         if self.reached == before and not grew:
             return False
         self._wait = self._timers.repeat_first
-        self.ask_at = -math.inf if self.missing else math.inf
+        self.ask_at = -math.inf
         return True

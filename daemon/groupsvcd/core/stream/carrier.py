@@ -22,6 +22,7 @@ class Carrier:
 
     durable = True
     journals_entries = True  # one line of history per entry, or one per batch
+    delivers_batches = False  # whether the host takes many entries at once, or looks at its state between any two
 
     def __init__(self, turn: Turn, stream: int, followers: tuple[str, ...]) -> None:
         self.turn = turn

@@ -11,8 +11,9 @@ from zlib import crc32
 
 from ..records import Record
 from .carrier import Carrier
-from .entries import Entry, decode_entry
+from .entries import Entry, decode_entry, decode_reference, is_reference
 from .log import Log
+from .payloads import Payloads
 
 
 class Holders(NamedTuple):
@@ -26,8 +27,8 @@ class Holders(NamedTuple):
 class Host(Protocol):
     """What the stream is for: the state machine that its entries drive."""
 
-    def deliver(self, seq: int, entry: Entry) -> None:
-        """Entry ``seq`` is stable and next in order."""
+    def deliver(self, first_seq: int, entries: list[Entry]) -> None:
+        """These entries are stable and next in order."""
 
     def restore(self, seq: int, state: bytes) -> None:
         """Continue from the state after entry ``seq``."""
@@ -45,33 +46,59 @@ class Host(Protocol):
 class Delivery:
     """How far the host has got."""
 
-    def __init__(self, carrier: Carrier, host: Host, upto: int = 0) -> None:
+    def __init__(self, carrier: Carrier, host: Host, payloads: Payloads, upto: int = 0) -> None:
         self.turn = carrier.turn
         self.stream = carrier.stream
         self.host = host
         self._journals_entries = carrier.journals_entries
+        self._delivers_batches = carrier.delivers_batches
         self.upto = upto
+        self._payloads = payloads
 
     def advance(self, log: Log, stable: int) -> None:
         """Deliver what is stable and was not delivered yet."""
-        if self.upto >= stable:
-            return
-        if not self._journals_entries:
-            self.turn.journal("delivered", group=self.stream, epoch=log.accepted, seq=stable, first=self.upto + 1)
-        deliver = self.host.deliver
         while self.upto < stable:
-            seq = self.upto + 1
-            entry = log.entry(seq)
-            parts = decode_entry(entry)
-            if self._journals_entries:
-                origin = f"{parts.origin}/{parts.incarnation}" if parts.origin else ""
-                self.turn.journal("delivered", group=self.stream, epoch=log.accepted, seq=seq, crc=crc32(entry),
-                                  origin=origin, n=parts.n)  # fmt: skip
-            self.upto = seq
-            deliver(seq, parts)
+            first = self.upto + 1
+            raw = log.between(first, stable if self._delivers_batches else first)
+            entries = [self._whole(entry) if is_reference(entry) else decode_entry(entry) for entry in raw]
+            for size in _batches(entries):
+                self._hand_up(log.accepted, raw[:size], entries[:size])
+                del raw[:size], entries[:size]
+
+    def _whole(self, entry: bytes) -> Entry:
+        reference = decode_reference(entry)
+        payload = self._payloads[(reference.origin, reference.incarnation, reference.n)]
+        return Entry(reference.origin, reference.incarnation, reference.n, payload)
+
+    def _hand_up(self, epoch: int, raw: list[bytes], entries: list[Entry]) -> None:
+        first = self.upto + 1
+        self.upto += len(entries)
+        if self._journals_entries:
+            self._journal(first, epoch, raw, entries)
+        else:
+            self.turn.journal("delivered", group=self.stream, epoch=epoch, seq=self.upto, first=first)
+        self.host.deliver(first, entries)
+
+    def _journal(self, first: int, epoch: int, raw: list[bytes], entries: list[Entry]) -> None:
+        for seq, (entry, parts) in enumerate(zip(raw, entries, strict=True), first):
+            origin = f"{parts.origin}/{parts.incarnation}" if parts.origin else ""
+            self.turn.journal("delivered", group=self.stream, epoch=epoch, seq=seq, crc=crc32(entry),
+                              origin=origin, n=parts.n)  # fmt: skip
 
     def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
         """Go on behind a checkpoint."""
         self.turn.journal("restored", group=self.stream, epoch=epoch, seq=seq)
         self.upto = seq
         self.host.restore(seq, state)
+
+
+def _batches(entries: list[Entry]) -> list[int]:
+    """Sizes of what is handed up at once: an entry of the leader's own ends a batch, for it may change the host."""
+    sizes: list[int] = []
+    size = 0
+    for entry in entries:
+        size += 1
+        if not entry.origin:
+            sizes.append(size)
+            size = 0
+    return [*sizes, size] if size else sizes

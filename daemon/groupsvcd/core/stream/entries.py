@@ -2,11 +2,18 @@
 
 The leader wraps what an origin submits and never looks inside. ``origin`` is empty for what the leader
 orders on its own account: a new leader finds out anew what is to be done, so nobody ever repeats it.
+
+A large payload travels apart from its order; what stands in the log is a *reference* to it. The two differ in
+their first byte, so that nobody has to decode entries to find out.
 """
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import msgspec
+
+from .payloads import PayloadId
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -18,8 +25,21 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     body: bytes
 
 
+class Reference(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An entry whose body is a payload of ``size`` bytes with checksum ``crc``, kept elsewhere."""
+
+    origin: str
+    incarnation: int
+    n: int
+    size: int
+    crc: int
+
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Entry)
+_reference_decoder = msgspec.msgpack.Decoder(Reference)
+
+_REFERENCE = _encoder.encode(Reference("", 0, 0, 0, 0))[0]
 
 
 def encode_entry(origin: str, incarnation: int, n: int, body: bytes) -> bytes:
@@ -27,6 +47,32 @@ def encode_entry(origin: str, incarnation: int, n: int, body: bytes) -> bytes:
     return _encoder.encode(Entry(origin, incarnation, n, body))
 
 
+def encode_reference(origin: str, incarnation: int, n: int, size: int, crc: int) -> bytes:
+    """The bytes of an entry that refers to a payload."""
+    return _encoder.encode(Reference(origin, incarnation, n, size, crc))
+
+
+def is_reference(entry: bytes) -> bool:
+    """Whether the body of this entry is kept elsewhere."""
+    return entry[0] == _REFERENCE
+
+
 def decode_entry(entry: bytes) -> Entry:
-    """The entry the bytes stand for."""
+    """The entry the bytes stand for; it is no reference."""
     return _decoder.decode(entry)
+
+
+def decode_reference(entry: bytes) -> Reference:
+    """The reference the bytes stand for."""
+    return _reference_decoder.decode(entry)
+
+
+def payload_of(entry: bytes) -> PayloadId:
+    """Which payload a reference refers to."""
+    reference = _reference_decoder.decode(entry)
+    return (reference.origin, reference.incarnation, reference.n)
+
+
+def fits(reference: Reference, payload: bytes) -> bool:
+    """Whether these bytes are what the reference refers to."""
+    return len(payload) == reference.size and crc32(payload) == reference.crc

@@ -14,11 +14,15 @@ from __future__ import annotations
 
 import math
 
-from ..peer_messages import Beat, Order, Repair, Seen
-from .replica import Replica, usable_entries
+from ..peer_messages import Beat, Data, Order, Repair, RepairAsk, Seen
+from .replica import Replica, usable_entries, whom_to_ask
 
 SEEN_EVERY = 256
 """Entries after which a receiver tells how far it has got without being asked."""
+
+
+PROBED_ENTRIES = 1_024
+"""How many entries a receiver asks for when it does not know whether there are any."""
 
 
 class Receiver:
@@ -30,6 +34,8 @@ class Receiver:
         self.epoch = epoch
         self.heard_at = self.turn.now
         self._seen_told = replica.delivered
+        self._probed_at = -math.inf
+        self._probes = 0
 
     @property
     def delivered(self) -> int:
@@ -43,9 +49,8 @@ class Receiver:
         replica = self.replica
         if epoch > self.epoch:
             stable = replica.stable
-            replica.log.switch(epoch, stable, ())
+            replica.switch(epoch, stable, ())
             replica.stable_said = stable
-            replica.intake.reset()
             self.epoch = epoch
             replica.leader = leader
             self.turn.mark("receiver-follows-new-epoch")
@@ -57,7 +62,8 @@ class Receiver:
     def on_order(self, sender: str, order: Order) -> None:
         """The leader orders entries."""
         if self.follow(order.epoch, sender):
-            self.replica.intake.offer(order.first_seq, order.entries, self.turn.now)
+            self.replica.offer(order.first_seq, order.entries)
+            self.replica.began = order.began
             self.replica.learn_discard(order.discard)
             self._learn_stable(order.stable)
 
@@ -65,6 +71,7 @@ class Receiver:
         """The leader says where the stream stands, and wants to know where we do."""
         if self.follow(beat.epoch, sender):
             self.replica.intake.expect(beat.last, self.turn.now)
+            self.replica.began = beat.began
             self.replica.learn_discard(beat.discard)
             self._learn_stable(beat.stable)
             if self.delivered == beat.last or self.delivered != self._seen_told:
@@ -74,7 +81,10 @@ class Receiver:
         """Entries that were asked for."""
         replica = self.replica
         if repair.accepted > self.epoch:
-            return  # the leader of that epoch will be heard, and says where it began
+            if repair.began <= self.delivered:
+                return  # we have delivered what that log lacks, or it is not known; its leader will tell
+            self.follow(repair.accepted)
+            self.turn.mark("receiver-follows-a-server")
         usable = usable_entries(repair, self.epoch)
         if repair.checkpoint_seq > replica.log.last:
             state = replica.take_checkpoint_block(sender, repair)
@@ -83,8 +93,13 @@ class Receiver:
             self.turn.mark("receiver-fetched-checkpoint")
             replica.skip_to(repair.checkpoint_seq, state, self.epoch)
         if usable and repair.first <= replica.log.last + 1:
-            replica.intake.offer(repair.first, usable, self.turn.now)
+            replica.offer(repair.first, usable)
             self._learn_stable(min(repair.stable, repair.first + len(usable) - 1))
+
+    def on_data(self, data: Data) -> None:
+        """A payload: it may be the one that is missing."""
+        if self.replica.library.take(data):
+            self._learn_stable(0)
 
     def _learn_stable(self, stable: int) -> None:
         self.replica.learn_stable(stable)
@@ -99,10 +114,25 @@ class Receiver:
 
     @property
     def deadline(self) -> float:
-        """When the next repair is to be asked for."""
-        return self.replica.intake.ask_at if self.replica.leader else math.inf
+        """When something is to be asked for."""
+        if not self.replica.leader:
+            return math.inf
+        return min(self.replica.ask_at, self._probe_at)
+
+    @property
+    def _probe_at(self) -> float:
+        """After how long a silence there may be something: the leader may be cut off from us alone."""
+        return max(self.heard_at, self._probed_at) + self.replica.timers.lease
 
     def tick(self) -> None:
-        """Ask for what is missing."""
-        if self.replica.leader:
-            self.replica.ask_for_missing()
+        """Ask for what is missing, and after a long silence whether anything is."""
+        if not self.replica.leader:
+            return
+        self.replica.ask_for_missing()
+        if self.turn.now >= self._probe_at:
+            self._probed_at = self.turn.now
+            self._probes += 1
+            target = whom_to_ask(self.replica.servers, self.turn.node, self.replica.leader, self._probes)
+            first = self.replica.log.last + 1
+            if target:
+                self.replica.carrier.send(target, RepairAsk(self.replica.stream, first, first + PROBED_ENTRIES))

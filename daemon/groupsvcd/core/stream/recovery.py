@@ -136,6 +136,11 @@ class Recovery:
             self._tell_open(sender)
             self._hurry()
 
+    def recount(self) -> None:
+        """Those who are missing may no longer be up: what we have may be enough by now."""
+        if self.phase is Phase.ASKING and self.claimed_at < math.inf:
+            self._count()
+
     def _count(self) -> None:
         counting = self.authority.counting(self.reports)
         if counting is not None:
@@ -168,12 +173,18 @@ class Recovery:
         ask = builder.next_ask(self.turn.now)
         if ask is not None:
             self.server.carrier.send(builder.source, ask)
-        elif not builder.missing:
+        elif not builder.missing and not self.server.lacks_payloads(builder):
             self._install(builder, accepted)
 
     def on_repair(self, sender: str, repair: Repair) -> None:
         """A piece of the chosen log."""
         if self.phase is Phase.FETCHING and self._builder is not None and self._builder.take(sender, repair):
+            self.progress_at = self.turn.now
+            self._fetch_on(self._builder.source_accepted)
+
+    def on_data(self) -> None:
+        """A payload has come that the chosen log may have lacked."""
+        if self.phase is Phase.FETCHING and self._builder is not None:
             self.progress_at = self.turn.now
             self._fetch_on(self._builder.source_accepted)
 

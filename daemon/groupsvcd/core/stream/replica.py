@@ -19,6 +19,7 @@ from .assembly import Assembly
 from .carrier import Carrier
 from .delivery import Delivery, Host
 from .intake import Intake
+from .library import Library
 from .log import Log
 
 REPAIR_BYTES_MAX = 1024 * 1024
@@ -51,16 +52,19 @@ class Replica:
         self.log = Log(stored)
         self.stable_said = stored.checkpoint_seq
         self.discard_said = self.log.base  # what the leader says that nobody needs any more
+        self.began = 0  # number of the first entry of the view of this log, if it is known
         self.timers = timers
         self.intake = Intake(self.log, timers, rng)
+        self.library = Library(carrier, self.log, timers, rng)
+        self.library.appended(self.log.base + 1, stored.entries)
         self.assembly = Assembly()
         self.retention = retention
-        self._delivery = Delivery(carrier, host, stored.checkpoint_seq)
+        self._delivery = Delivery(carrier, host, self.library.payloads, stored.checkpoint_seq)
 
     @property
     def stable(self) -> int:
         """Up to where this copy is known to be stable."""
-        return min(self.stable_said, self.log.last)
+        return min(self.stable_said, self.library.complete_upto)
 
     @property
     def delivered(self) -> int:
@@ -81,22 +85,49 @@ class Replica:
         """Everybody has delivered what is up to ``discard``."""
         if discard > self.discard_said:
             self.discard_said = discard
+        if self.retention.until_discarded and self.discard_said >= self.log.last == self.delivered > self.log.base:
+            self._take_checkpoint(keep=0)  # nobody lags: an idle group needs no history
 
-    def _take_checkpoint(self) -> None:
+    def _take_checkpoint(self, keep: int | None = None) -> None:
         seq, state = self.delivered, self.host.snapshot()
-        drop_upto = seq - self.retention.margin
+        drop_upto = seq - (self.retention.margin if keep is None else keep)
         if self.retention.until_discarded:
             drop_upto = min(drop_upto, self.discard_said)
         drop_upto = max(drop_upto, self.log.base)
         self.log.set_checkpoint(seq, state, drop_upto)
+        self.library.dropped(self.log.base)
         self.carrier.persist(CheckpointRecord(self.stream, seq, state, drop_upto))
         self.turn.mark("checkpoint-taken")
 
     def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
         """Go on behind a checkpoint: what we miss is no longer kept anywhere, or we begin here."""
         self.log.set_checkpoint(seq, state, seq)
+        self.library.dropped(self.log.base)
         self.stable_said = max(self.stable_said, seq)
         self._delivery.skip_to(seq, state, epoch)
+
+    # --- Changing the log ---
+
+    def append(self, entries: tuple[bytes, ...]) -> None:
+        """The leader's own entries."""
+        first = self.log.last + 1
+        self.log.append(entries)
+        self.library.appended(first, entries)
+
+    def offer(self, first_seq: int, entries: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        """Entries of the epoch of this log; returns those that now continue it."""
+        fresh = self.intake.offer(first_seq, entries, self.turn.now)
+        if fresh:
+            self.library.appended(self.log.last - len(fresh) + 1, fresh)
+        return fresh
+
+    def switch(self, epoch: int, keep_upto: int, entries: tuple[bytes, ...]) -> None:
+        """Become the log of ``epoch``."""
+        if epoch != self.log.accepted:
+            self.began = 0
+        self.log.switch(epoch, keep_upto, entries)
+        self.library.switched(keep_upto, entries)
+        self.intake.reset()
 
     # --- Repair ---
 
@@ -107,7 +138,7 @@ class Replica:
             entries = log.slice(ask.first, ask.upto, REPAIR_BYTES_MAX)
             if not entries:
                 return
-            answer = Repair(self.stream, log.accepted, self.stable, ask.first, entries)
+            answer = Repair(self.stream, log.accepted, self.stable, ask.first, entries, began=self.began)
         else:
             answer = self._checkpoint_block(ask)
         self.carrier.send(sender, answer)
@@ -120,7 +151,7 @@ class Replica:
         entries = log.slice(seq + 1, ask.upto, REPAIR_BYTES_MAX) if end >= len(log.checkpoint) else ()
         return Repair(
             self.stream, log.accepted, self.stable, seq + 1, entries,
-            seq, offset, len(log.checkpoint), log.checkpoint[offset:end],
+            seq, offset, len(log.checkpoint), log.checkpoint[offset:end], self.began,
         )  # fmt: skip
 
     def take_checkpoint_block(self, sender: str, repair: Repair) -> bytes | None:
@@ -132,8 +163,20 @@ class Replica:
             self.carrier.send(sender, ask)
         return state
 
+    @property
+    def ask_at(self) -> float:
+        """When to ask for what is missing."""
+        return min(self.intake.ask_at, self.library.ask_at)
+
     def ask_for_missing(self) -> None:
-        """Ask for the next gap, if it is time to."""
+        """Ask for the next gap and for payloads, if it is time to."""
+        lacking = self.library.next_ask()
+        if lacking is not None:
+            payload_ids, attempt = lacking
+            target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
+            if target:
+                self.turn.mark("payload-asked")
+                self.library.ask(target, payload_ids)
         ask = self.intake.next_ask(self.turn.now)
         if ask is None:
             return

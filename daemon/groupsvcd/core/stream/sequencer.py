@@ -15,7 +15,7 @@ from ..invariants import invariant
 from ..parameters import Timers
 from ..peer_messages import Beat, Held, Order
 from .duplicates import DuplicateFilter
-from .entries import encode_entry
+from .entries import encode_entry, encode_reference
 from .server import Server
 
 
@@ -54,6 +54,29 @@ class Sequencer:
             self.turn.journal("ordered", group=self.server.stream, epoch=self.epoch, seq=seq, crc=crc32(entry),
                               origin=f"{origin}/{incarnation}" if origin else "", n=n)  # fmt: skip
         return seq
+
+    def order_run(self, origin: str, incarnation: int, first_n: int, bodies: tuple[bytes, ...]) -> None:
+        """Give the next numbers to what one origin submitted in a row."""
+        seq = self.next_seq
+        entries = [encode_entry(origin, incarnation, n, body) for n, body in enumerate(bodies, first_n)]
+        self._fresh += entries
+        self.origins.ordered((origin, incarnation), first_n + len(bodies) - 1, seq + len(bodies) - 1)
+        if self.carrier.journals_entries:
+            name = f"{origin}/{incarnation}"
+            for position, entry in enumerate(entries):
+                self.turn.journal("ordered", group=self.server.stream, epoch=self.epoch, seq=seq + position,
+                                  crc=crc32(entry), origin=name, n=first_n + position)  # fmt: skip
+
+    def order_reference(self, origin: str, incarnation: int, n: int, size: int, crc: int) -> None:
+        """Give the next number to a payload that travels apart."""
+        self.turn.mark("large-ordered")
+        seq = self.next_seq
+        entry = encode_reference(origin, incarnation, n, size, crc)
+        self._fresh.append(entry)
+        self.origins.ordered((origin, incarnation), n, seq)
+        if self.carrier.journals_entries:
+            self.turn.journal("ordered", group=self.server.stream, epoch=self.epoch, seq=seq, crc=crc32(entry),
+                              origin=f"{origin}/{incarnation}", n=n)  # fmt: skip
 
     def flush(self) -> None:
         """Send everything numbered in this step in one Order."""

@@ -22,7 +22,7 @@ import msgspec
 
 from ..effects import Journal, SendToPeer
 from ..invariants import invariant
-from ..peer_messages import Beat, Held, Open, Opened, Order, Promised, Refused, Repair
+from ..peer_messages import Beat, Data, DataHeld, Held, Open, Opened, Order, Promised, Refused, Repair
 from ..records import AppendRecord, CheckpointRecord, OpenRecord, PromiseRecord, Record
 from .builder import Builder
 from .delivery import Holders
@@ -102,7 +102,8 @@ class Server:
         log = self.log
         holders = self.holders()
         return Promised(
-            self.stream, self.promised, log.accepted, log.last, self.stable, log.checkpoint_seq,
+            self.stream, self.promised, log.accepted, self.replica.library.complete_upto, self.stable,
+            log.checkpoint_seq,
             holders.state_id, holders.voters,
         )  # fmt: skip
 
@@ -122,9 +123,10 @@ class Server:
             self.refuse(sender)
         elif order.epoch == self.log.accepted and not self._disk_hangs:
             self._hears(sender)
-            fresh = self.replica.intake.offer(order.first_seq, order.entries, self.turn.now)
+            fresh = self.replica.offer(order.first_seq, order.entries)
             if fresh:
                 self._hold(fresh)
+            self.replica.began = order.began
             self.replica.learn_discard(order.discard)
             self.learn_stable(order.stable)
 
@@ -135,13 +137,15 @@ class Server:
         elif beat.epoch == self.log.accepted:
             self._hears(sender)
             self.replica.intake.expect(beat.last, self.turn.now)
+            self.replica.began = beat.began
             self.replica.learn_discard(beat.discard)
             self.learn_stable(beat.stable)
             self.say_held()
+            self.report_payloads()
 
     def append_own(self, entries: tuple[bytes, ...]) -> None:
         """The leader's own copy of what it orders."""
-        self.log.append(entries)
+        self.replica.append(entries)
         self._hold(entries)
 
     @property
@@ -167,15 +171,41 @@ class Server:
     def _held(self, upto: int) -> tuple[SendToPeer | Journal, ...]:
         if not self.leader:
             return ()
-        epoch = self.log.accepted
+        epoch, upto = self.log.accepted, min(upto, self.replica.library.complete_upto)
         held = Held(self.stream, epoch, upto, self.delivered)
         return (self.carrier.vouching(self.leader, held), Journal("held", self.stream, epoch, upto))
+
+    @property
+    def held_upto(self) -> int:
+        """Up to where this server has everything, safe and with its payloads."""
+        return min(self.persisted_upto, self.replica.library.complete_upto)
+
+    def on_data(self, data: Data) -> None:
+        """A payload: with it we may hold more, or be able to open; or it waits for its number."""
+        if not self.replica.library.take(data):
+            return
+        if self.builder is not None:
+            self._build_on()
+            return
+        payload_id = (data.origin, data.incarnation, data.n)
+        if payload_id in self.replica.library.payloads.unordered:
+            if self.leader:
+                self.carrier.vouch(self.leader, DataHeld(self.stream, (payload_id,)))
+        elif self.log.accepted == self.promised:
+            self.say_held()
+            self.learn_stable(0)
+
+    def report_payloads(self) -> None:
+        """Tell the leader which payloads wait here for their numbers: it may be new, or not have heard of them."""
+        unordered = self.replica.library.payloads.unordered
+        if unordered and self.leader:
+            self.carrier.vouch(self.leader, DataHeld(self.stream, unordered))
 
     def say_held(self) -> None:
         """Tell the leader what is safe here, unless a higher epoch was promised or nothing is accepted yet."""
         epoch = self.log.accepted
         if epoch == self.promised == self.accepted_persisted and self.leader:
-            held = Held(self.stream, epoch, min(self.persisted_upto, self.log.last), self.delivered)
+            held = Held(self.stream, epoch, self.held_upto, self.delivered)
             self.carrier.vouch(self.leader, held)
             self.turn.journal("held", group=self.stream, epoch=epoch, seq=held.upto)
 
@@ -219,7 +249,7 @@ class Server:
         builder, message = self.builder, self._building
         if builder is None or message is None:
             return
-        if not builder.missing:
+        if not builder.missing and not self.lacks_payloads(builder):
             self.builder, self._building = None, None
             if message.view is not None:
                 self.replica.servers, self.k = message.view.names, message.view.k
@@ -228,6 +258,15 @@ class Server:
         ask = builder.next_ask(self.turn.now)
         if ask is not None:
             self.carrier.send(builder.source, ask)
+
+    def lacks_payloads(self, builder: Builder) -> bool:
+        """Whether payloads of the new log are still to come; asks its source for them."""
+        library = self.replica.library
+        lacking = library.lacking_in(builder.checkpoint_seq, builder.keep, tuple(builder.entries))
+        if lacking and self.turn.now >= builder.ask_at:
+            builder.asked(self.turn.now)
+            library.ask(builder.source, lacking)
+        return bool(lacking)
 
     def install(self, epoch: int, builder: Builder, stable: int) -> None:
         """Switch to the log of ``epoch`` in one step; says Opened when it is on disk."""
@@ -243,13 +282,12 @@ class Server:
             known_stable = seq
         keep = max(builder.keep, builder.checkpoint_seq)
         entries = tuple(builder.entries)
-        log.switch(epoch, keep, entries)
+        replica.switch(epoch, keep, entries)
         last = log.last
         invariant(known_stable <= last, f"stable entry {known_stable} is not in the log of epoch {epoch} to {last}")
         replica.stable_said = max(known_stable, stable)
         self.persisted_upto = min(self.persisted_upto, keep)
         self.complete = True
-        replica.intake.reset()
         records.extend(replica.host.switching(epoch))
         records.append(OpenRecord(self.stream, epoch, keep, entries))
         self._journal_view()
@@ -286,7 +324,7 @@ class Server:
             self._skip_to(repair.checkpoint_seq, state)
         usable = usable_entries(repair, self.log.accepted)
         if usable and repair.first <= self.log.last + 1:
-            fresh = replica.intake.offer(repair.first, usable, self.turn.now)
+            fresh = replica.offer(repair.first, usable)
             if fresh:
                 self._hold(fresh)
                 self.learn_stable(0)
@@ -311,11 +349,11 @@ class Server:
         """When the next repetition is due."""
         if self.builder is not None:
             return self.builder.ask_at
-        return self.replica.intake.ask_at if self.log.accepted == self.promised else math.inf
+        return self.replica.ask_at if self.log.accepted == self.promised else math.inf
 
     def tick(self) -> None:
         """Ask again for what is still missing."""
         if self.builder is not None:
             self._build_on()
-        elif self.log.accepted == self.promised and self.turn.now >= self.replica.intake.ask_at:
+        elif self.log.accepted == self.promised and self.turn.now >= self.replica.ask_at:
             self.replica.ask_for_missing()

@@ -1,11 +1,15 @@
 """Checkers: what must hold of every run, read from its history and nothing else.
 
-``check(history, voters=..., converged=...)`` gives the broken promises of a run, in the order of the invariants.
+``check(history, voters=..., converged=...)`` gives the broken promises of a run, in the order of the invariants, those
+of groups after those of the domain.
 Each checker is one pass over the lines of one era (see ``eras``), so a history of 100 000 lines is judged in about
 a second; the exact rule of each stands in its docstring, with the legal executions that look alike.
 
 ``converged`` says that the harness healed everything, stopped the clients, waited for their calls and until no
 entry was on its way, and expects a domain in order. V7, B2 and B3 speak only then.
+
+The streams of groups are judged one by one, by rules of their own under the same names (``GROUPS``), and so are the
+calls of the programs that use them.
 
 ``compare`` (X3) judges two runs of one seed and is therefore not in ``ALL``.
 """
@@ -17,9 +21,11 @@ from itertools import islice
 
 from groupsvc.wire.history import HistoryEvent
 
+from . import group_calls, group_leaders, group_logs, group_views
 from .calls import k1
 from .determinism import compare
 from .eras import LEASE_DEFAULT, Era, eras
+from .group_streams import GroupStream, split
 from .leaders import l1, l2, l3, l4, l5
 from .leases import l7
 from .outdated import set_apart
@@ -28,9 +34,23 @@ from .streams import b1, b2, b3, b4, b6
 from .verdict import Violation
 from .views import v1, v2, v3, v4, v7
 
-__all__ = ["ALL", "LEASE_DEFAULT", "VIOLATIONS_MAX", "Checker", "Era", "Violation", "check", "compare", "eras"]
+__all__ = [
+    "ALL",
+    "GROUPS",
+    "LEASE_DEFAULT",
+    "VIOLATIONS_MAX",
+    "Checker",
+    "Era",
+    "GroupChecker",
+    "GroupStream",
+    "Violation",
+    "check",
+    "compare",
+    "eras",
+]
 
 Checker = Callable[[Era], Iterable[Violation]]
+GroupChecker = Callable[[GroupStream], Iterable[Violation]]
 
 ALL: dict[str, Checker] = {
     "V1": v1, "V2": v2, "V3": v3, "V4": v4, "V7": v7,
@@ -40,15 +60,37 @@ ALL: dict[str, Checker] = {
     "K1": k1,
 }  # fmt: skip
 
+GROUPS: dict[str, GroupChecker] = {
+    "V1": group_views.v1, "V2": group_views.v2, "V3": group_views.v3, "V4": group_views.v4, "V5": group_views.v5,
+    "V6": group_views.v6, "V7": group_views.v7,
+    "B1": group_logs.b1, "B2": group_logs.b2, "B3": group_logs.b3, "B4": group_logs.b4, "B5": group_logs.b5,
+    "B6": group_logs.b6,
+    "L1": group_leaders.l1, "L2": group_leaders.l2, "L3": group_leaders.l3, "L4": group_leaders.l4,
+    "L5": group_leaders.l5, "L6": group_views.l6,
+    "S1": group_leaders.s1,
+}  # fmt: skip
+
 VIOLATIONS_MAX = 20
-"""Per invariant and era; one bug often breaks a promise at every line after it."""
+"""Per invariant, and per era or group; one bug often breaks a promise at every line after it."""
 
 
 def check(
     history: Sequence[HistoryEvent], *, voters: tuple[str, ...], converged: bool, lease: float = LEASE_DEFAULT
 ) -> list[Violation]:
     """Every broken promise of a run; ``lease`` is the domain's ``timers.lease``."""
-    pieces = eras(set_apart(history), voters, converged, lease)
-    return [
-        violation for checker in ALL.values() for era in pieces for violation in islice(checker(era), VIOLATIONS_MAX)
+    pieces = split(set_apart(history))
+    periods = eras(pieces.domain, voters, converged, lease)
+    found = [
+        violation for checker in ALL.values() for era in periods for violation in islice(checker(era), VIOLATIONS_MAX)
     ]
+    end = history[-1].i if history else 0
+    streams = pieces.streams(converged_from=periods[-1].start if converged else None, end=end)
+    for group_checker in GROUPS.values():
+        for stream in streams:
+            for violation in islice(group_checker(stream), VIOLATIONS_MAX):
+                text = f"group {stream.id}: {violation.text}"
+                found.append(Violation(violation.invariant, text, violation.at))
+    found += islice(group_calls.k1(pieces.calls), VIOLATIONS_MAX)
+    if converged:
+        found += islice(group_calls.b2(pieces.calls, pieces.domain), VIOLATIONS_MAX)
+    return found

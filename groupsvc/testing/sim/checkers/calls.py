@@ -11,6 +11,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 
+import attrs
+
 from .eras import Era
 from .invocations import Call, CallKey, call_key, calls_of
 from .linearizability import Operation, Undecided, obstacle
@@ -35,9 +37,9 @@ def k1(era: Era) -> Iterator[Violation]:
     never: they are placed in the order only if a read showed their value. Failed calls and unfinished reads
     say nothing. A version that a write replaced but nobody was ever shown is not held against it.
 
-    *Groups*: one name has one id, is formed for one asker only, and once a call that found it has ended, no
-    call that begins later is told there is none. (Nothing is dropped yet; when groups can be, this part needs
-    the drop as a call of its own.)
+    *Groups*: an id is formed for one asker only. Once a call that found an id under a name has ended, no call that
+    begins later is told of an older one; that there is none, or of a newer one, only if a voter has applied its end
+    (``group_dropped``) by then.
 
     Calls carried over from an earlier era may or may not have taken effect in this one.
     """
@@ -52,8 +54,12 @@ def k1(era: Era) -> Iterator[Violation]:
             config[str(call.invoke.args["key"])].append(call)
     for key in sorted(config):
         yield from _register(key, config[key])
+    dropped: dict[int, int] = {}  # id -> position where a voter applied its end first
+    for position, line in enumerate(era.events):
+        if line.op == "group_dropped" and line.type == "event":
+            dropped.setdefault(int(line.args["id"]), position)
     for name in sorted(groups):
-        yield from _group(name, groups[name])
+        yield from _group(name, groups[name], dropped)
 
 
 def _ends(era: Era, calls: dict[CallKey, Call]) -> Iterator[Violation]:
@@ -145,27 +151,37 @@ def _writes(writer: dict[str, Call], version_of: dict[str, int]) -> Iterator[Ope
         )
 
 
-def _group(name: str, calls: list[Call]) -> Iterator[Violation]:
+@attrs.define
+class _Found:
+    """One group of a name, as the answers tell of it."""
+
+    found_at: int  # position where the first call that found it ended
+    founder: str = ""
+
+
+def _group(name: str, calls: list[Call], dropped: dict[int, int]) -> Iterator[Violation]:
     asked_from = min((call.began for call in calls if call.forms and call.verdict != "fail"), default=NEVER)
-    known = 0
-    founder: str | None = None
-    found_at = NEVER
+    known: dict[int, _Found] = {}
     answered = [call for call in calls if call.verdict == "ok" and call.end is not None and not call.carried]
     for call in sorted(answered, key=lambda call: call.ended):
         assert call.end is not None
-        at, who = call.end.i, call.invoke.who
-        if not call.end.result.get("exists"):
-            if call.began > found_at:
-                yield Violation("K1", f"{who} is told there is no group {name}; it had been found before", at)
+        at, who, told = call.end.i, call.invoke.who, call.shown_seq
+        for group, found in known.items():
+            if call.began < found.found_at or group == told:
+                continue
+            if told and told < group:
+                yield Violation("K1", f"group {name} is {group} and, for {who}, {told} again", at)
+            elif dropped.get(group, NEVER) > call.ended:
+                what = f"that group {name} is {told}" if told else f"there is no group {name}"
+                yield Violation("K1", f"{who} is told {what}; it had been found before as {group}", at)
+        if not told:
             continue
-        found_at = min(found_at, call.ended)
         if asked_from > call.ended:
             yield Violation("K1", f"{who} finds group {name}; nobody whose call may have worked had formed it", at)
-        known = known or call.shown_seq
-        if call.shown_seq != known:
-            yield Violation("K1", f"group {name} is {known} and, for {who}, {call.shown_seq}", at)
+        found = known.setdefault(told, _Found(call.ended))
         if call.end.result.get("formed"):
             # The node that formed it may be told so again; no other node ever is.
-            founder = founder or call.end.result.get("leader")
-            if call.end.result.get("leader") != founder:
-                yield Violation("K1", f"group {name} was formed by {founder} and, for {who}, a second time", at)
+            leader = str(call.end.result.get("leader", ""))
+            found.founder = found.founder or leader
+            if leader != found.founder:
+                yield Violation("K1", f"group {name} was formed by {found.founder} and, for {who}, a second time", at)

@@ -34,6 +34,7 @@ class Era:
     events: Sequence[HistoryEvent]
     voters: tuple[str, ...]
     converged: bool  # healed, no new calls, waited until quiet; only ever true for the last era
+    start: int = 0  # the number of the first event that is its own
     lease: float = LEASE_DEFAULT
     carried: frozenset[tuple[str, int]] = frozenset()  # (client, id) of calls invoked in an earlier era
 
@@ -70,6 +71,7 @@ def eras(history: Sequence[HistoryEvent], voters: tuple[str, ...], converged: bo
                 events=[*alive, *calls.values(), *history[start:cut]] if start else history[:cut],
                 voters=voters,
                 converged=converged and cut == len(history),
+                start=history[start].i if start else 0,
                 lease=lease,
                 carried=frozenset(calls),
             )

@@ -66,7 +66,7 @@ def l2(era: Era) -> Iterator[Violation]:
             if record_kind(line) in ("promise", "open"):
                 on_disk[node] = max(on_disk.get(node, 0), line.epoch)
             continue
-        kind = _message_kind(line)
+        kind = message_kind(line)
         life = lives[node]
         if kind in BINDING and node in era.voters and life.durable and on_disk.get(node, 0) < line.epoch:
             text = f"{node} sent {kind} of epoch {line.epoch}; on its disk is {on_disk.get(node, 0)}"
@@ -79,7 +79,8 @@ def l2(era: Era) -> Iterator[Violation]:
             yield Violation("L2", f"{node} claims epoch {line.epoch} again after a restart", line.i)
 
 
-def _message_kind(line: HistoryEvent) -> str:
+def message_kind(line: HistoryEvent) -> str:
+    """What a ``spoke`` line is about."""
     return str(line.args.get("kind", "")).replace("_", "").lower()
 
 
@@ -103,7 +104,7 @@ def l3(era: Era) -> Iterator[Violation]:
             if record_kind(line) in ("promise", "open"):
                 on_disk[node] = max(on_disk.get(node, 0), line.epoch)
         elif line.op == "spoke":
-            if _message_kind(line) in BINDING:
+            if message_kind(line) in BINDING:
                 bound[node] = max(bound.get(node, 0), line.epoch)
         elif line.epoch < bound.get(node, 0):
             yield Violation("L3", f"{node} is bound to epoch {bound[node]} and has {line.op} of {line.epoch}", line.i)

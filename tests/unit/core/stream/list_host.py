@@ -37,10 +37,10 @@ class ListHost:
     def __init__(self) -> None:
         self.delivered: list[bytes] = []
 
-    def deliver(self, seq: int, entry: Entry) -> None:
-        """The next entry; none is skipped and none comes twice."""
-        assert seq == len(self.delivered) + 1, (seq, len(self.delivered))
-        self.delivered.append(encode_entry(entry.origin, entry.incarnation, entry.n, entry.body))
+    def deliver(self, first_seq: int, entries: list[Entry]) -> None:
+        """The next entries; none is skipped and none comes twice."""
+        assert first_seq == len(self.delivered) + 1, (first_seq, len(self.delivered))
+        self.delivered += [encode_entry(entry.origin, entry.incarnation, entry.n, entry.body) for entry in entries]
 
     def restore(self, seq: int, state: bytes) -> None:
         """Become what the checkpoint says."""

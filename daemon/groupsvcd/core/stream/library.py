@@ -1,0 +1,134 @@
+"""References in a log and the payloads they refer to: what is complete, what is missing, and whom to ask.
+
+A log with a reference whose payload has not come yet is *complete* only up to the entry before it. Whoever holds,
+reports or delivers does so up to there. A missing payload is asked for like a missing entry: after a little while,
+because it may be on its way; many in one question; the servers in turn and the leader last; backing off, with some
+randomness, so that a hole shared by many does not become a storm (SAM-06). A payload that is here is never asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+from ..parameters import Timers
+from ..peer_messages import Data, DataAsk
+from .carrier import Carrier
+from .entries import decode_reference, fits, is_reference, payload_of
+from .log import Log
+from .payloads import PayloadId, Payloads
+
+ASKED_AT_ONCE_MAX = 64
+"""Payloads in one question."""
+
+ANSWER_BYTES_MAX = 4 * 1024 * 1024
+"""Payloads in answer to one question; the rest is asked for again."""
+
+
+class Library:
+    """The payloads of one log."""
+
+    def __init__(self, carrier: Carrier, log: Log, timers: Timers, rng: Random) -> None:
+        self.payloads = Payloads()
+        self._carrier = carrier
+        self._log = log
+        self._timers = timers
+        self._rng = rng
+        self._references: dict[int, PayloadId] = {}
+        self._lacking: dict[PayloadId, int] = {}  # in the order of their entries
+        self._attempts = 0
+        self.ask_at = math.inf
+
+    @property
+    def complete_upto(self) -> int:
+        """The number up to which no payload is missing."""
+        for seq in self._lacking.values():
+            return seq - 1
+        return self._log.last
+
+    def lacks(self, payload_id: PayloadId) -> bool:
+        """Whether an entry of the log waits for this payload."""
+        return payload_id in self._lacking
+
+    # --- The log changes ---
+
+    def appended(self, first_seq: int, entries: tuple[bytes, ...]) -> None:
+        """Entries are in the log now."""
+        for seq, entry in enumerate(entries, first_seq):
+            if is_reference(entry):
+                self._refer(seq, payload_of(entry))
+
+    def _refer(self, seq: int, payload_id: PayloadId) -> None:
+        self._references[seq] = payload_id
+        if payload_id in self.payloads:
+            self.payloads.ordered(payload_id)
+        else:
+            self._lacking[payload_id] = seq
+            if self.ask_at == math.inf:
+                self.ask_at = self._carrier.turn.now + self._timers.repair_delay
+
+    def switched(self, keep_upto: int, entries: tuple[bytes, ...]) -> None:
+        """The log was cut behind ``keep_upto`` and goes on with ``entries``."""
+        for seq in [seq for seq in self._references if seq > keep_upto]:
+            payload_id = self._references.pop(seq)
+            self._lacking.pop(payload_id, None)
+            self.payloads.unorder(payload_id)
+        self.appended(keep_upto + 1, entries)
+
+    def dropped(self, upto: int) -> None:
+        """Entries up to ``upto`` are no longer kept."""
+        for seq in [seq for seq in self._references if seq <= upto]:
+            payload_id = self._references.pop(seq)
+            self._lacking.pop(payload_id, None)
+            self.payloads.drop(payload_id)
+
+    def lacking_in(self, after: int, upto: int, entries: tuple[bytes, ...]) -> list[PayloadId]:
+        """Payloads that a log of our entries beyond ``after`` up to ``upto``, and then these, would lack."""
+        missing = [payload_id for payload_id, seq in self._lacking.items() if after < seq <= upto]
+        wanted = (payload_of(entry) for entry in entries if is_reference(entry))
+        return missing + [payload_id for payload_id in wanted if payload_id not in self.payloads]
+
+    # --- Payloads come and go ---
+
+    def take(self, data: Data) -> bool:
+        """A payload has come; whether it is new here."""
+        payload_id = (data.origin, data.incarnation, data.n)
+        seq = self._lacking.get(payload_id)
+        if seq is not None and not fits(decode_reference(self._log.entry(seq)), data.payload):
+            return False
+        if not self.payloads.put(payload_id, data.payload):
+            return False
+        if seq is not None:
+            del self._lacking[payload_id]
+            self.payloads.ordered(payload_id)
+            self._attempts = 0
+            if not self._lacking:
+                self.ask_at = math.inf
+        return True
+
+    def answer(self, sender: str, ask: DataAsk) -> None:
+        """Somebody misses payloads."""
+        size = 0
+        for payload_id in ask.payloads:
+            payload = self.payloads.get(payload_id)
+            if payload is not None and (size == 0 or size + len(payload) <= ANSWER_BYTES_MAX):
+                size += len(payload)
+                self._carrier.send(sender, Data(self._carrier.stream, *payload_id, payload))
+
+    def ask(self, whom: str, payload_ids: list[PayloadId]) -> None:
+        """Ask one node for these."""
+        self._carrier.send(whom, DataAsk(self._carrier.stream, tuple(payload_ids[:ASKED_AT_ONCE_MAX])))
+
+    def next_ask(self) -> tuple[list[PayloadId], int] | None:
+        """If it is time to ask: what for, and how often it was asked before; plans the next time."""
+        now = self._carrier.turn.now
+        if now < self.ask_at:
+            return None
+        if not self._lacking:
+            self.ask_at = math.inf
+            return None
+        attempt = self._attempts
+        self._attempts += 1
+        wait = min(self._timers.repair_delay * 2 ** min(attempt + 1, 10), self._timers.repeat_max)
+        self.ask_at = now + wait * (1 + 0.5 * self._rng.random())
+        return list(self._lacking)[:ASKED_AT_ONCE_MAX], attempt

@@ -1,0 +1,77 @@
+"""Payloads that travel apart from their order (SAM-04).
+
+B sends a megabyte. It multicasts the bytes itself; the servers keep them here and report to the leader that they have
+them; the leader orders a *reference*: who sent it, its number there, how long it is. A payload waits here until its
+reference comes, and then for as long as that entry is kept. One whose reference never comes is in nobody's log, so when
+there is no room the oldest of those is dropped: its origin still has it.
+"""
+
+from __future__ import annotations
+
+PayloadId = tuple[str, int, int]
+"""Origin, its incarnation, its number there."""
+
+UNORDERED_BYTES_MAX = 32 * 1024 * 1024
+"""Of payloads of one group that are in no entry yet: two full windows of senders."""
+
+
+class Payloads:
+    """What this node has of the payloads of one stream."""
+
+    def __init__(self) -> None:
+        self._held: dict[PayloadId, bytes] = {}
+        self._unordered: dict[PayloadId, None] = {}
+        self._unordered_bytes = 0
+
+    def __contains__(self, payload_id: PayloadId) -> bool:
+        return payload_id in self._held
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __getitem__(self, payload_id: PayloadId) -> bytes:
+        return self._held[payload_id]
+
+    def get(self, payload_id: PayloadId) -> bytes | None:
+        """The bytes, if we have them."""
+        return self._held.get(payload_id)
+
+    @property
+    def unordered(self) -> tuple[PayloadId, ...]:
+        """Those whose reference we have not seen, the oldest first."""
+        return tuple(self._unordered)
+
+    def put(self, payload_id: PayloadId, payload: bytes) -> bool:
+        """Keep a payload whose reference may come; False if it was here already."""
+        if payload_id in self._held:
+            return False
+        self._held[payload_id] = payload
+        self._unordered[payload_id] = None
+        self._unordered_bytes += len(payload)
+        while self._unordered_bytes > UNORDERED_BYTES_MAX:
+            self.drop(next(iter(self._unordered)))
+        return True
+
+    def ordered(self, payload_id: PayloadId) -> None:
+        """Its reference is in the log: it stays as long as that entry."""
+        if payload_id in self._unordered:
+            del self._unordered[payload_id]
+            self._unordered_bytes -= len(self._held[payload_id])
+
+    def unorder(self, payload_id: PayloadId) -> None:
+        """The entry that referred to it is not in the log of a new epoch; it may come again under another number."""
+        if payload_id in self._held and payload_id not in self._unordered:
+            self._unordered[payload_id] = None
+            self._unordered_bytes += len(self._held[payload_id])
+
+    def drop(self, payload_id: PayloadId) -> None:
+        """Nobody needs it any more."""
+        payload = self._held.pop(payload_id, None)
+        if payload is not None and payload_id in self._unordered:
+            del self._unordered[payload_id]
+            self._unordered_bytes -= len(payload)
+
+    def drop_unordered_of(self, origin: str, incarnation: int) -> None:
+        """The origin has failed: what it did not get ordered never will be."""
+        for payload_id in [one for one in self._unordered if one[:2] == (origin, incarnation)]:
+            self.drop(payload_id)

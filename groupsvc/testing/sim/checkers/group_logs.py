@@ -1,0 +1,221 @@
+"""B1 – B6 for groups: one log, the same at all who follow, in the order in which it was sent.
+
+A node follows a group from ``restored`` (it has the state after that entry) or, if it formed the group, from the first
+entry on. What it delivers from there until it ends, restarts or begins anew is judged as one run. Entries of branches
+that were lost with a forced view are judged apart (see ``lineage``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from groupsvc.wire.history import HistoryEvent
+
+from .group_streams import ENDS_OF_PROCESSES, GroupStream, Part
+from .verdict import Violation
+
+
+def b1(stream: GroupStream) -> Iterator[Violation]:
+    """Integrity.
+
+    A number is delivered at most once in one run; only what some leader ordered under that number, with the same
+    bytes. A message (origin, n) is delivered under one number only, everywhere in one branch. If the origin's programs
+    wrote down what they submitted under which number, it is just that, and nothing they did not submit.
+    """
+    ordered: set[tuple[int, int]] = set()
+    delivered: dict[Part, set[int]] = {}
+    place_of: dict[tuple[int, str, int], int] = {}
+    writers = {origin for origin, _ in stream.submitted} - {origin for origin, n in stream.submitted if not n}
+    for line in stream.of("ordered", "restored", "delivered"):
+        if line.op == "ordered":
+            ordered.add((line.seq, line.crc))
+        elif line.op == "restored":
+            delivered.pop((line.node, line.inc), None)
+        else:
+            yield from _integrity(line, ordered, delivered.setdefault((line.node, line.inc), set()))
+            if line.origin:
+                place = (stream.lineage.branch(line.seq, line.epoch), line.origin, line.n)
+                seq = place_of.setdefault(place, line.seq)
+                if seq != line.seq:
+                    text = f"message {line.n} of {line.origin} is delivered as {seq} and, at {line.node}, {line.seq}"
+                    yield Violation("B1", text, line.i)
+                if line.origin in writers and line.crc not in stream.submitted.get((line.origin, line.n), ()):
+                    text = f"{line.node} delivered {line.seq}, which {line.origin} did not submit as its {line.n}"
+                    yield Violation("B1", text, line.i)
+
+
+def _integrity(line: HistoryEvent, ordered: set[tuple[int, int]], mine: set[int]) -> Iterator[Violation]:
+    if line.seq in mine:
+        yield Violation("B1", f"{line.node} delivered {line.seq} twice", line.i)
+    mine.add(line.seq)
+    if (line.seq, line.crc) not in ordered:
+        text = f"{line.node} delivered {line.seq} with CRC {line.crc:08x}, which nobody had ordered"
+        yield Violation("B1", text, line.i)
+
+
+def b2(stream: GroupStream) -> Iterator[Violation]:
+    """Validity, at the end of a converged run: a ``submit`` that ended well was delivered.
+
+    At the submitting node if the program has seen it there (``seq`` in the result) and its incarnation still runs: one
+    that is killed may have told its program before it wrote its line. Else, of a stranger, anywhere. That every call
+    ends is asked in ``group_calls``.
+    """
+    if not stream.converged:
+        return
+    delivered: set[tuple[str, str, int]] = set()
+    anywhere: set[tuple[str, int]] = set()
+    runs: dict[str, int] = {}
+    for line in stream.of("boot", *ENDS_OF_PROCESSES, "delivered"):
+        if line.op == "boot":
+            runs[line.node] = line.inc
+        elif line.op != "delivered":
+            runs.pop(line.node, None)
+        elif line.origin:
+            delivered.add((line.node, line.origin, line.n))
+            anywhere.add((line.origin, line.n))
+    for line in stream.lines:
+        if line.op == "submit" and line.type == "ok":
+            origin = f"{line.node}/{line.inc}"
+            if line.result.get("seq") is None:
+                is_true = (origin, line.n) in anywhere
+            else:
+                is_true = (line.node, origin, line.n) in delivered or runs.get(line.node) != line.inc
+            if is_true:
+                continue
+            text = f"{line.who} at {line.node} was told that its {line.n} is in the stream; it was not delivered"
+            yield Violation("B2", text, line.i)
+
+
+def b3(stream: GroupStream) -> Iterator[Violation]:
+    """Uniform agreement, at the end of a converged run.
+
+    What anyone delivered, even one who died, everybody who still follows has delivered or begun behind; entries that
+    a forced view lost are not asked for. High-water marks are enough: B4 sees gaps and differences.
+    """
+    if not stream.converged:
+        return
+    reached: dict[Part, int] = {}
+    top, shown_by = 0, ""
+    for line in stream.of("boot", *ENDS_OF_PROCESSES, "group_lost", "restored", "delivered"):
+        me = (line.node, line.inc)
+        if line.op == "restored" or line.op == "delivered":
+            reached[me] = line.seq
+            if line.op == "delivered" and line.seq > top and not stream.lineage.is_void(line.seq, line.epoch):
+                top, shown_by = line.seq, line.node
+        else:
+            for part in [part for part in reached if part[0] == line.node]:
+                del reached[part]
+    for (node, _), seq in sorted(reached.items()):
+        if seq < top:
+            yield Violation("B3", f"{shown_by} delivered up to {top}, {node} follows and has only {seq}", stream.end)
+
+
+def b4(stream: GroupStream) -> Iterator[Violation]:
+    """Total order: a number has one content in a branch, at all nodes, in all epochs; nobody skips a number.
+
+    In one run the next delivery is one above the last one; the first is one above ``restored``, or the first of the
+    stream. Below is B1's matter. And nobody begins behind an entry that nobody had delivered or announced.
+    """
+    content: dict[tuple[int, int], int] = {}
+    last: dict[Part, int] = {}
+    top = 0
+    for line in stream.of("boot", *ENDS_OF_PROCESSES, "group_lost", "stable", "restored", "delivered"):
+        me = (line.node, line.inc)
+        if line.op == "stable":
+            top = max(top, line.seq)
+        elif line.op == "restored":
+            if line.seq > top:
+                text = f"{line.node} begins behind {line.seq}; the stream had been delivered up to {top}"
+                yield Violation("B4", text, line.i)
+            last[me] = line.seq
+        elif line.op == "delivered":
+            place = (stream.lineage.branch(line.seq, line.epoch), line.seq)
+            if content.setdefault(place, line.crc) != line.crc:
+                text = f"{line.node} delivered {line.seq} with CRC {line.crc:08x}, elsewhere {content[place]:08x}"
+                yield Violation("B4", text, line.i)
+            following = last.get(me, 0) + 1
+            if line.seq > following:
+                yield Violation("B4", f"{line.node} delivered {line.seq}, {following} would have been next", line.i)
+            last[me] = line.seq
+            top = max(top, line.seq)
+        else:
+            for part in [part for part in last if part[0] == line.node]:
+                del last[part]
+
+
+def b5(stream: GroupStream) -> Iterator[Violation]:
+    """Order of sending, in two parts.
+
+    *FIFO*: in one run the messages of an origin come in the order of their numbers, without a gap; who begins in the
+    middle of the stream may begin anywhere.
+
+    *Causal*: what a node submits after it has delivered an entry is ordered behind that entry.
+    """
+    next_n: dict[Part, dict[str, int]] = {}
+    reached: dict[Part, int] = {}
+    known: dict[tuple[str, int], int] = {}  # message -> what its node had delivered when it was submitted
+    for line in stream.lines:
+        me = (line.node, line.inc)
+        if line.type == "invoke":
+            if line.op == "submit":
+                known[f"{line.node}/{line.inc}", line.n] = reached.get(me, 0)
+        elif line.op == "restored":
+            reached[me] = line.seq
+            next_n.pop(me, None)
+        elif line.op == "delivered":
+            reached[me] = line.seq
+            if not line.origin:
+                continue
+            mine = next_n.setdefault(me, {})
+            expected = mine.get(line.origin, line.n)
+            mine[line.origin] = line.n + 1
+            if line.n != expected:
+                text = f"{line.node} delivered message {line.n} of {line.origin}, {expected} would have been next"
+                yield Violation("B5", text, line.i)
+            before = known.get((line.origin, line.n), 0)
+            if line.seq <= before:
+                text = f"message {line.n} of {line.origin} is {line.seq}; when it was sent {before} was delivered there"
+                yield Violation("B5", text, line.i)
+
+
+@attrs.define
+class _Run:
+    """What one incarnation has delivered that a forced view does without."""
+
+    seq: int
+    voided_by: int
+
+
+def b6(stream: GroupStream) -> Iterator[Violation]:
+    """One canonical log: nothing delivered is ever undone.
+
+    The log recovered for an epoch has everything that was delivered in lower ones, with the same bytes, whether
+    its view ever became active or not; unless it is forced (``Lineage.losses``). Where entries are lost with a forced
+    view, nobody who has delivered one of them delivers anything more in that epoch or above: its part has ended
+    (``group_lost``), and in a converged run it has in time.
+    """
+    yield from (loss for loss in stream.lineage.losses if loss.invariant == "B6")
+    if not stream.lineage.cuts:
+        return
+    runs: dict[Part, _Run] = {}
+    for line in stream.of("boot", *ENDS_OF_PROCESSES, "group_lost", "restored", "delivered"):
+        me = (line.node, line.inc)
+        if line.op == "restored":
+            runs.pop(me, None)
+        elif line.op == "delivered":
+            run = runs.get(me)
+            if run is not None and line.epoch >= run.voided_by:
+                text = f"{line.node} goes on with {line.seq} in epoch {line.epoch}, which is without its {run.seq}"
+                yield Violation("B6", text, line.i)
+            voided_by = stream.lineage.voided_by(line.seq, line.epoch)
+            if voided_by and run is None:
+                runs[me] = _Run(line.seq, voided_by)
+        else:
+            for part in [part for part in runs if part[0] == line.node]:
+                del runs[part]
+    if stream.converged:
+        for (node, _), run in sorted(runs.items()):
+            text = f"{node} still follows, with its {run.seq} that epoch {run.voided_by} is without"
+            yield Violation("B6", text, stream.end)

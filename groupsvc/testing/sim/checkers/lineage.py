@@ -1,0 +1,137 @@
+"""Which log is a group's: there is one, unless a forced view had to go on without its end.
+
+A and B hold group 7 and deliver up to entry 40; both are gone for ever, C has 38. The directory lets C continue by
+a *forced* view, and entries 39 and 40 are lost: *void*. From then on there are other entries 39 and 40, and a history
+that has both breaks no promise, as long as nobody who had delivered the void ones goes on as if nothing had happened.
+
+So the log has *branches*. ``branch(seq, epoch)`` names the one to which an entry delivered in an epoch belongs: 0 for
+the first, else the epoch of the forced view that began it. Entries of one branch are comparable, others are not.
+Where a branch begins is read from the log that was recovered for the view: at the first number where it lacks or
+contradicts something that had been delivered, or announced stable, in a lower epoch. A view that loses something and
+was not allowed to is a ``loss``: B6 if it had been delivered, L4 if it had been announced.
+
+Allowed are forced views, and views that may have taken over the log of a forced one that was granted but never became
+active: the directory's grants after a server went down are not marked as forced, and a server that had accepted the
+forced view's log brings it with it. Of a view that only its servers wrote down, without saying whether it is forced,
+nothing is known: it may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+
+from groupsvc.wire.history import HistoryEvent
+
+from .verdict import Violation
+
+if TYPE_CHECKING:
+    from .group_streams import GroupView
+
+
+@attrs.define
+class _Log:
+    """What is known of one epoch."""
+
+    delivered: dict[int, int] = attrs.field(factory=dict)  # number -> CRC
+    led: dict[int, int] = attrs.field(factory=dict)  # what its leader recovered and ordered
+    announced: int = 0  # highest number that its leader called stable
+    recovered: HistoryEvent | None = None
+
+
+class Lineage:
+    """The branches of one group's log."""
+
+    def __init__(self, lines: Iterable[HistoryEvent], views: Mapping[int, GroupView]) -> None:
+        self.cuts: list[tuple[int, int]] = []  # (epoch of a view, first number that is void below it), by epoch
+        self.losses: list[Violation] = []
+        self._views = views
+        logs: dict[int, _Log] = {}
+        for line in lines:
+            log = logs.get(line.epoch)
+            if log is None:
+                log = logs[line.epoch] = _Log()
+            if line.op == "delivered":
+                log.delivered.setdefault(line.seq, line.crc)
+            elif line.op == "ordered":
+                log.led[line.seq] = line.crc
+            elif line.op == "stable":
+                log.announced = max(log.announced, line.seq)
+            else:
+                log.recovered = line
+                log.led.update((int(seq), int(crc)) for seq, crc in line.args["tail"])
+        self._follow(logs)
+
+    def branch(self, seq: int, epoch: int) -> int:
+        """The branch of the entry with this number, delivered in this epoch."""
+        for forced, first in reversed(self.cuts):
+            if forced <= epoch and first <= seq:
+                return forced
+        return 0
+
+    def is_void(self, seq: int, epoch: int) -> bool:
+        """Whether the entry with this number, delivered in this epoch, was lost with a forced view."""
+        return any(forced > epoch and first <= seq for forced, first in self.cuts)
+
+    def voided_by(self, seq: int, epoch: int) -> int:
+        """The lowest epoch that goes on without this entry; 0 if none does."""
+        return next((forced for forced, first in self.cuts if forced > epoch and first <= seq), 0)
+
+    def _follow(self, logs: Mapping[int, _Log]) -> None:
+        delivered: dict[int, tuple[int, int]] = {}  # number -> CRC, epoch: what no view may lose
+        announced: dict[int, tuple[int, int]] = {}
+        effective = {view.epoch for view in self._views.values() if view.active_at is not None}
+        effective |= {view.base for view in self._views.values() if view.base}
+        for epoch in sorted(logs):
+            log = logs[epoch]
+            if log.recovered is not None:
+                self._judge(log.recovered, delivered, announced, effective)
+            for seq, crc in log.delivered.items():
+                delivered.setdefault(seq, (crc, epoch))
+            for seq, crc in log.led.items():
+                if seq <= log.announced:
+                    announced.setdefault(seq, (crc, epoch))
+
+    def _judge(
+        self,
+        recovered: HistoryEvent,
+        delivered: dict[int, tuple[int, int]],
+        announced: dict[int, tuple[int, int]],
+        effective: set[int],
+    ) -> None:
+        epoch, base, last = recovered.epoch, int(recovered.args["base"]), int(recovered.args["last"])
+        log = {int(seq): int(crc) for seq, crc in recovered.args["tail"]}
+        lost: list[tuple[int, Violation]] = []
+        for invariant, known, word in (("B6", delivered, "delivered"), ("L4", announced, "announced stable")):
+            seq = _first_lost(known, log, base)
+            if seq:
+                crc, before = known[seq]
+                text = (
+                    f"the log recovered for epoch {epoch} ends at {last} and lacks {seq} ({crc:08x}),"
+                    f" which was {word} in epoch {before}"
+                )
+                lost.append((seq, Violation(invariant, text, recovered.i)))
+        if not lost:
+            return
+        if not self._may_lose(epoch, effective):
+            self.losses.extend(violation for _, violation in lost)
+        elif epoch in effective:
+            first = min(seq for seq, _ in lost)
+            self.cuts.append((epoch, first))
+            for known in (delivered, announced):
+                for seq in [seq for seq in known if seq >= first]:
+                    del known[seq]
+
+    def _may_lose(self, epoch: int, effective: set[int]) -> bool:
+        view = self._views.get(epoch)
+        base = view.base if view is not None and view.base is not None else None
+        if base is None:
+            base = max((other for other in effective if other < epoch), default=0)
+        return any(other.forced is not False for other in self._views.values() if base < other.epoch <= epoch)
+
+
+def _first_lost(known: Mapping[int, tuple[int, int]], log: Mapping[int, int], base: int) -> int:
+    """The lowest number above ``base`` that is known and not so in the log; 0 if there is none."""
+    return min((seq for seq, (crc, _) in known.items() if seq > base and log.get(seq) != crc), default=0)

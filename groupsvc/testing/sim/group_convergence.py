@@ -1,0 +1,112 @@
+"""Liveness of groups: after everything is healed each group is whole again, in bounded time (V7, B2, B3).
+
+Whole means: nobody is on its way in or out, all who carry a group name the same id, epoch, leader, servers and members,
+the members are just those who carry it, one of them leads and has a view whose servers are among them, and all have
+delivered the same number of entries. Then every program submits once more, and everybody who takes part hears it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groupsvcd.core.nodegroups.node_groups import GroupStatus, NodeGroups
+from groupsvcd.core.views import NodeId
+
+from .group_users import Member
+
+if TYPE_CHECKING:
+    from .world import World
+
+Carried = dict[str, dict[NodeId, GroupStatus]]
+"""By name of the group, by who carries it."""
+
+
+def carried(world: World) -> Carried:
+    """Every group on every node that runs."""
+    groups: Carried = {}
+    for name in world.names:
+        node = world.nodes[name]
+        if node.engine is not None and node.groups is not None:
+            for status in node.groups.status():
+                groups.setdefault(status.name, {})[name, node.engine.incarnation] = status
+    return groups
+
+
+def group_disagreement(world: World) -> str:
+    """What is not whole yet in some group, as a sentence; "" if all is well."""
+    found = carried(world)
+    for name in sorted(found):
+        problem = _problem_with(found[name])
+        if problem:
+            return f"in group {name} {problem}"
+    for member in world.group_users.members:
+        if member.group and member.alive and not member.group_id:
+            return f"{member.name} at {member.node.name} is not in {member.group} yet"
+    return ""
+
+
+def _problem_with(group: dict[NodeId, GroupStatus]) -> str:
+    for (node, _), status in group.items():
+        if status.phase != "carrying":
+            return f"{node} is still {status.phase}"
+        if status.role == "recovering":
+            return f"{node} still recovers"
+        if status.outstanding:
+            return f"{node} has {status.outstanding} submissions on their way"
+    for what in ("id", "epoch", "leader", "servers", "members", "delivered"):
+        values = {node: getattr(status, what) for (node, _), status in group.items()}
+        if len(set(values.values())) > 1:
+            return f"they do not agree about {what}: {values}"
+    leaders = [node for (node, _), status in group.items() if status.role == "leader"]
+    first = next(iter(group.values()))
+    if [first.leader] != leaders:
+        return f"{leaders or 'nobody'} leads, but all name {first.leader or 'nobody'}"
+    if set(first.members) != set(group):
+        return f"the members are {first.members}, but it is carried by {sorted(group)}"
+    serving = {node for (node, _), status in group.items() if status.role in ("leader", "server")}
+    if set(first.servers) != serving:
+        return f"the servers are {first.servers}, but {sorted(serving)} serve"
+    return ""
+
+
+def groups_converge(world: World, *, within: float) -> bool:
+    """Wait, probe, wait; a failure is recorded in the world. True if all is well."""
+    if not _wait_for_agreement(world, within, "after everything was healed"):
+        return False
+    for member in _taking_part(world):
+        member.node.call(lambda asked=member: _probe(asked))  # type: ignore[misc]
+    if not world.run_until(lambda: not _unheard(world), within=within, every=0.25):
+        if not world.failures:
+            world.found("B2", f"{within:.0f} s after the last submission {_unheard(world)}")
+        return False
+    return _wait_for_agreement(world, within, "after the last submissions")
+
+
+def _wait_for_agreement(world: World, within: float, when: str) -> bool:
+    if world.run_until(lambda: not group_disagreement(world), within=within, every=0.25):
+        return True
+    if not world.failures:
+        world.found("V7", f"{within:.0f} s {when} {group_disagreement(world)}")
+    return False
+
+
+def _taking_part(world: World) -> list[Member]:
+    return [member for member in world.group_users.members if member.alive and member.group_id]
+
+
+def _probe(member: Member) -> None:
+    groups: NodeGroups | None = member.node.groups
+    if groups is not None and member.group_id and not member.submit(groups, 1):
+        member.users.broken("B2", f"{member.name} cannot submit to {member.group}", member)
+
+
+def _unheard(world: World) -> str:
+    """Who still misses something of the probes; "" if nobody does."""
+    for member in _taking_part(world):
+        if member.open:
+            return f"{member.name} at {member.node.name} has not seen {len(member.open)} of its own in {member.group}"
+    reached: dict[int, int] = {}
+    for member in _taking_part(world):
+        if reached.setdefault(member.group_id, member.reached) != member.reached:
+            return f"{member.name} has heard {member.reached} entries of {member.group}, others another number"
+    return ""
