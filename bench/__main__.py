@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from . import busy_machine, failover, floor, formation, memory, simulator
+from . import busy_machine, costs, failover, floor, formation, group_failover, memory, multicast, simulator
 from .row import Effort, Measure, Row, table
 
 MEASURES: dict[str, Measure] = {
@@ -22,6 +22,10 @@ MEASURES: dict[str, Measure] = {
     "memory": memory.measure,
     "sim": simulator.measure,
     "floor": floor.measure,
+    "costs": costs.measure,
+    "rates": multicast.rates,
+    "form": multicast.formation,
+    "leader": group_failover.killed,
 }
 
 

@@ -1,13 +1,21 @@
 """The floor: ordered multicast to three processes with nothing around it.
 
-How fast could this machine do it without an engine, epochs, checksums or recovery? A is the leader, B and C follow, in
-the pattern of the daemons: B and C push what they submit and hold through a DEALER into A's ROUTER, A publishes the
-order through an XPUB. Batches are lists of bytes, put together from whatever has come meanwhile; A and one more
-(k = 2 of 3) must hold a message before anybody delivers it. Every process looks at every message and checks that none
-is missing, doubled or out of order.
+How fast could this machine do it with bare pyzmq? A is the leader, B and C follow, in the pattern of the daemons: B and
+C push what they submit and hold through a DEALER into A's ROUTER, A publishes the order through an XPUB.
 
-What it leaves out makes it no service: a lost frame or a dead process is the end of it. It is what our own rates are
-divided by.
+What it does, because every ordered multicast with an interface for single messages has to:
+
+- a message is submitted by a call of its own and gets the next number of its sender;
+- what was submitted in one round of the poll loop leaves in one frame; nothing is put together beforehand;
+- the leader looks at (sender, number) of every message, and gives the next number to what it has not seen;
+- an entry carries its sender, its number there and its payload;
+- A and one more (k = 2 of 3) hold an entry before anybody delivers it;
+- every message is handed up by a call of its own, with number, sender and payload, to the program of ``load``, which
+  checks that none is missing, doubled or out of order.
+
+What it leaves out makes it no service: epochs, leases, checksums, a log that somebody could be repaired from, memory
+that is bounded, views, several groups, an engine without I/O. A lost frame or a dead process is the end of it. It is
+what our own rates are divided by.
 """
 
 from __future__ import annotations
@@ -23,7 +31,8 @@ import zmq
 
 from groupsvc.testing.loopback_ports import PortBlock
 
-from .load import LOADS, WARM_UP_S, Load, Notes, Outcome, Program, outcome_of
+from .load import AFTER_S, LOADS, WARM_UP_S, Load, Notes, Outcome, Program, measured_time, outcome_of
+from .processor import spent_between
 from .row import Effort, Row, at_least, at_most
 
 LEADER, FOLLOWERS = 0, (1, 2)
@@ -31,14 +40,17 @@ TOPIC = b"group\0\0\0\0\0\0\0\1"
 FRAMES_PER_ROUND = 256
 POLL_MS = 50
 START_WAIT_S = 20
-AFTER_S = 0.3
-"""The processes go on for so long after what is measured, so that nobody measures how the others end."""
 
 SNDMORE, NOBLOCK = int(zmq.SNDMORE), int(zmq.NOBLOCK)
 
+Entry = tuple[int, int, bytes]
+"""Sender, number there, payload."""
+
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[int, int, list[bytes]]).decode
-"""To the leader: (who, held up to, submitted). From it: (number of the first, stable up to, ordered)."""
+_decode_pushed = msgspec.msgpack.Decoder(tuple[int, int, int, list[bytes]]).decode
+"""To the leader: (who, held up to, number of the first, payloads)."""
+_decode_ordered = msgspec.msgpack.Decoder(tuple[int, int, list[Entry]]).decode
+"""From the leader: (number of the first, stable up to, entries)."""
 
 Socket = zmq.Socket[bytes]
 
@@ -60,9 +72,10 @@ def run(load: Load) -> Outcome:
         begin = time.monotonic() + 0.1
         for connection in ours:
             connection.send(begin)
-        whole = WARM_UP_S + load.seconds + AFTER_S
-        notes = [msgspec.msgpack.decode(_received(each, whole + START_WAIT_S), type=Notes) for each in ours]
-        return outcome_of(load, begin, notes)
+        pids = [process.pid for process in processes if process.pid is not None]
+        spent_s = spent_between(pids, *measured_time(load, begin))
+        notes = [msgspec.msgpack.decode(_received(each, AFTER_S + START_WAIT_S), type=Notes) for each in ours]
+        return outcome_of(load, begin, notes, spent_s)
     finally:
         for process in processes:
             process.kill()
@@ -92,8 +105,9 @@ def _received(connection: Connection, wait_s: float) -> bytes:
 
 def _process(me: int, port: int, load: Load, connection: Connection) -> None:
     context: zmq.Context[Socket] = zmq.Context(io_threads=1)
-    program = Program(me, load)
-    turn = (_Leader if me == LEADER else _Follower)(me, context, port, program).turn
+    role: _Leader | _Follower = _Leader(context, port) if me == LEADER else _Follower(me, context, port)
+    program = Program(me, load, role.submit)
+    role.log.program = program
     connection.send_bytes(b"ready")
     begin: float = connection.recv()
     gc.collect()
@@ -101,41 +115,49 @@ def _process(me: int, port: int, load: Load, connection: Connection) -> None:
     gc.set_threshold(50_000, 20, 20)
     time.sleep(max(0.0, begin - time.monotonic()))
     end = begin + WARM_UP_S + load.seconds + AFTER_S
+    program.is_sending = load.sends(me)
+    program.fill()
     while time.monotonic() < end:
-        turn()
+        role.turn()
     connection.send_bytes(msgspec.msgpack.encode(program.notes))
     connection.recv_bytes()  # stay until all have said what they have
 
 
 class _Log:
-    """Messages in their order; what is stable is delivered and forgotten."""
+    """Entries in their order; what is stable is handed up and forgotten."""
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
-        self._waiting: list[bytes] = []
+    program: Program
+
+    def __init__(self) -> None:
+        self._waiting: list[Entry] = []
         self._delivered = 0
         self.last = 0
 
-    def append(self, messages: list[bytes]) -> None:
-        self._waiting += messages
-        self.last += len(messages)
+    def append(self, entries: list[Entry]) -> None:
+        self._waiting += entries
+        self.last += len(entries)
 
     def deliver(self, stable: int) -> None:
         count = min(stable, self.last) - self._delivered
         if count > 0:
-            self._program.deliver(self._waiting[:count])
+            deliver, seq = self.program.deliver, self._delivered
+            for sender, _, payload in self._waiting[:count]:
+                seq += 1
+                deliver(seq, sender, payload)
             del self._waiting[:count]
-            self._delivered += count
+            self._delivered = seq
+            self.program.note()
+            self.program.fill()
 
 
 class _Leader:
     """Gives the numbers."""
 
-    def __init__(self, me: int, context: zmq.Context[Socket], port: int, program: Program) -> None:
-        self._program = program
-        self._log = _Log(program)
+    def __init__(self, context: zmq.Context[Socket], port: int) -> None:
+        self.log = _Log()
         self._held = [0, 0, 0]
-        self._submitted: list[bytes] = []
+        self._newest = [0, 0, 0]
+        self._fresh: list[Entry] = []
         self._told = 0
         self._router = _socket(context, zmq.ROUTER)
         self._router.bind(f"tcp://127.0.0.1:{port}")
@@ -150,34 +172,49 @@ class _Leader:
                     raise TimeoutError("a follower does not come")
                 listening.recv_multipart()
 
+    def submit(self, payload: bytes) -> None:
+        """A message of the leader's own."""
+        self._order(LEADER, self._newest[LEADER] + 1, payload)
+
+    def _order(self, sender: int, n: int, payload: bytes) -> None:
+        newest = self._newest[sender]
+        if n <= newest:
+            return  # a duplicate
+        if n != newest + 1:
+            raise AssertionError(f"number {n} of {sender} came after {newest}")
+        self._newest[sender] = n
+        self._fresh.append((sender, n, payload))
+
     def turn(self) -> None:
-        """Read all there is, order it in one go, deliver what is stable."""
-        if self._poller.poll(0 if self._program.room else POLL_MS):
+        """Read all there is, publish what was ordered in one frame, deliver what is stable."""
+        if self._poller.poll(0 if self._fresh else POLL_MS):
             _drain(self._router, self._pushed)
-        batch = [*self._submitted, *self._program.fresh()]
-        self._submitted.clear()
-        log, first = self._log, self._log.last + 1
-        log.append(batch)
+        log, fresh, first = self.log, self._fresh, self.log.last + 1
         stable = max(self._held)  # with the leader itself these are two
-        if batch or stable > self._told:
+        if fresh or stable > self._told:
+            self._fresh = []
+            log.append(fresh)
             self._told = stable
             self._publisher.send(TOPIC, SNDMORE)
-            self._publisher.send(_encode((first, stable, batch)))
+            self._publisher.send(_encode((first, stable, fresh)))
         log.deliver(stable)
 
     def _pushed(self, frame: bytes) -> None:
-        who, held, messages = _decode(frame)
+        who, held, n, payloads = _decode_pushed(frame)
         self._held[who] = held
-        self._submitted += messages
+        for payload in payloads:
+            self._order(who, n, payload)
+            n += 1
 
 
 class _Follower:
     """Holds what is ordered."""
 
-    def __init__(self, me: int, context: zmq.Context[Socket], port: int, program: Program) -> None:
+    def __init__(self, me: int, context: zmq.Context[Socket], port: int) -> None:
+        self.log = _Log()
         self._me = me
-        self._program = program
-        self._log = _Log(program)
+        self._n = 0
+        self._fresh: list[bytes] = []
         self._stable = 0
         self._held_told = 0
         self._subscriber = _socket(context, zmq.SUB)
@@ -189,22 +226,28 @@ class _Follower:
         self._poller = zmq.Poller()
         self._poller.register(self._subscriber, zmq.POLLIN)
 
+    def submit(self, payload: bytes) -> None:
+        """One message; it leaves at the end of this round."""
+        self._n += 1
+        self._fresh.append(payload)
+
     def turn(self) -> None:
         """Read all there is, deliver what is stable, and say what is held and what is to be ordered."""
-        if self._poller.poll(0 if self._program.room else POLL_MS):
+        if self._poller.poll(0 if self._fresh else POLL_MS):
             _drain(self._subscriber, self._ordered)
-        log = self._log
+        log = self.log
         log.deliver(self._stable)
-        fresh = self._program.fresh()
+        fresh = self._fresh
         if fresh or log.last > self._held_told:
+            self._fresh = []
             self._held_told = log.last
-            self._dealer.send(_encode((self._me, log.last, fresh)))
+            self._dealer.send(_encode((self._me, log.last, self._n - len(fresh) + 1, fresh)))
 
     def _ordered(self, frame: bytes) -> None:
-        first, self._stable, messages = _decode(frame)
-        if first != self._log.last + 1:
-            raise AssertionError(f"entry {first} came after {self._log.last}")
-        self._log.append(messages)
+        first, self._stable, entries = _decode_ordered(frame)
+        if first != self.log.last + 1:
+            raise AssertionError(f"entry {first} came after {self.log.last}")
+        self.log.append(entries)
 
 
 def _drain(receiving: Socket, take: Callable[[bytes], None]) -> None:

@@ -35,6 +35,7 @@ CLIENT_VARIABLES = frozenset({"GROUPSVC_ADDRESS", "GROUPSVC_CONFIG"})
 """Variables that begin like ours and are meant for others: clients, and the command line."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
+JOURNAL_LEVELS = ("batch", "full")
 NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
@@ -82,6 +83,7 @@ class Config:
     runtime_directory: Path
     client_address: str
     journal_directory: Path | None = None
+    journal_level: str = "batch"
     log_level: str = "info"
     insecure: bool = False
     timers: Timers = Timers()
@@ -112,6 +114,7 @@ class Config:
             retention_margin=self.limits.retention_margin,
             answers_kept=self.limits.answers_kept,
             logical_lifetime=self.limits.logical_lifetime,
+            journal_full=self.journal_level == "full",
         )
 
     def warnings(self) -> list[str]:
@@ -165,6 +168,7 @@ _TOP: dict[str, type] = {
     "runtime_directory": Path,
     "client_address": str,
     "journal_directory": Path,
+    "journal_level": str,
     "log_level": str,
     "insecure": bool,
 }
@@ -340,8 +344,12 @@ class _Reader:
             elif missing not in config.voters:
                 hint = _did_you_mean(missing, list(config.voters))
                 self._problem("form_without", f"{missing!r} is not in [voters]{hint}")
-        if config.log_level not in LOG_LEVELS:
-            self._problem("log_level", f"{config.log_level!r} is none of {', '.join(LOG_LEVELS)}")
+        for key, level, levels in (
+            ("log_level", config.log_level, LOG_LEVELS),
+            ("journal_level", config.journal_level, JOURNAL_LEVELS),
+        ):
+            if level not in levels:
+                self._problem(key, f"{level!r} is none of {', '.join(levels)}")
         if len(config.voters) > 1 and config.is_voter and config.state_directory is None:
             text = f"is required: {config.node} is one of {len(config.voters)} voters and must not forget its promises"
             self._problem("state_directory", text)

@@ -45,6 +45,8 @@ class DomainNotReady(TimedOut):
 class LocalDomain:
     """Real daemons, one process each; a context manager, and started by entering it."""
 
+    node_class: type[LocalNode] = LocalNode
+
     def __init__(
         self,
         nodes: int = 3,
@@ -311,7 +313,7 @@ class LocalDomain:
             "voters": {voter: self._peer_addresses[voter] for voter in self._voter_names},
             **settings,
         }
-        node = LocalNode(name, self._directory, self._undertaker, merged)
+        node = self.node_class(name, self._directory, self._undertaker, merged)
         if len(node.client_address.removeprefix("ipc://").encode()) + len(".pub") > SOCKET_PATH_BYTES_MAX:
             raise UsageError(f"{self._directory} is too long a path for sockets in it; set TMPDIR to a shorter one")
         self._nodes[name] = node

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 from ..connection import DaemonConnection
 from ..errors import GroupServiceError, UsageError
@@ -43,7 +44,7 @@ class LocalNode:
         self.client_address = f"ipc://{directory / name}.sock"
         self.state_directory = directory / f"{name}.state"
         self._log = directory / f"{name}.log"
-        self._config = directory / f"{name}.toml"
+        self.config_file = directory / f"{name}.toml"
         own: dict[str, Setting] = {
             "node": name,
             "client_address": self.client_address,
@@ -55,7 +56,7 @@ class LocalNode:
     def write_config(self, settings: Mapping[str, Setting]) -> None:
         """What the daemon reads at its next start."""
         self.settings = dict(settings)
-        self._config.write_text(to_toml(self.settings))
+        self.config_file.write_text(to_toml(self.settings))
 
     # --- The process ------------------------------------------------------------------------------------
 
@@ -81,17 +82,21 @@ class LocalNode:
         self._bury()
         self.state_directory.mkdir(mode=0o700, exist_ok=True)
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "groupsvcd", "--config", str(self._config)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=_environment(),
-                start_new_session=True,
-            )
+            self._process = self._spawn(log)
         self._undertaker.born(self._process.pid)
         self._in_grave = False
         self.paused = False
+
+    def _spawn(self, log: IO[bytes]) -> subprocess.Popen[bytes]:
+        """The process; a domain of daemons with programs inside them starts another one."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "groupsvcd", "--config", str(self.config_file)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment(),
+            start_new_session=True,
+        )
 
     def kill(self) -> None:
         """SIGKILL: the process ends between two instructions."""
@@ -196,7 +201,7 @@ def _value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Ours without ``GROUPSVC_*``, which would win over every daemon's file, and with both packages in reach."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GROUPSVC_")}
     places = [str(Path(origin).parent.parent) for origin in map(_origin, ("groupsvc", "groupsvcd"))]

@@ -29,9 +29,25 @@ class Codec(Generic[M]):
         """The body of a frame that carries ``messages``."""
         return self._encoder.encode(messages)
 
+    def encode_one(self, message: M) -> bytes:
+        """One message of a body that ``joined`` makes."""
+        return self._encoder.encode(message)
+
+    @staticmethod
+    def joined(messages: Sequence[bytes]) -> bytes:
+        """The same body as ``encode`` makes, from messages that are encoded already."""
+        return b"".join((_list_header(len(messages)), *messages))
+
     def decode(self, body: bytes | memoryview) -> tuple[M, ...]:
         """The messages in ``body``; raises ``PeerProtocolError`` with the reason."""
         try:
             return self._decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
             raise PeerProtocolError(f"body of {len(body)} bytes is no list of messages: {problem}") from None
+
+
+def _list_header(length: int) -> bytes:
+    """How MessagePack begins a list."""
+    if length < 16:
+        return bytes((0x90 | length,))
+    return b"\xdc" + length.to_bytes(2, "big") if length < 1 << 16 else b"\xdd" + length.to_bytes(4, "big")

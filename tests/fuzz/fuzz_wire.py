@@ -29,7 +29,7 @@ with atheris.instrument_imports(include=["groupsvc", "groupsvcd"]):
     from groupsvc.wire import client_messages, frames, history
     from groupsvc.wire.codec import Codec
     from groupsvc.wire.kinds import FrameKind
-    from groupsvcd.core import peer_messages
+    from groupsvcd.core import peer_messages, views
 
 INPUT_BYTES_MAX = 4096
 
@@ -102,7 +102,9 @@ def seeds() -> list[bytes]:
     line = peer_messages.NodeEntry("n1", 7, "up", "tcp://127.0.0.1:5000", "id", True, 4)
     nodes = peer_messages.NodeList(epoch=3, have=0, version=4, nodes=(line,))
     canvass = peer_messages.Canvass(4, 0, False, 10, True, {"domain": "groupsvc"})
-    peer = peer_messages.PEER_CODEC.encode([order, tell, nodes, canvass, peer_messages.Goodbye()])
+    view = views.View(epoch=2, leader="n1", servers=(("n1", 7), ("n2", "disk")), k=2, base=1)
+    grant = peer_messages.Grant(5, "group", {"durable": True, "replicas": 3, "hosts": ["n1"], "none": None}, view, view)
+    peer = peer_messages.PEER_CODEC.encode([order, tell, nodes, canvass, grant, peer_messages.Goodbye()])
     request = client_messages.REQUEST_CODEC.encode(
         [client_messages.Hello(1, 1, 1, "fuzz"), client_messages.ConfigSet(2, "key", "value", 0, 1.5)]
     )

@@ -12,7 +12,7 @@ before the bytes leave, and what is late is dropped.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from groupsvc.wire.codec import Codec
@@ -58,35 +58,30 @@ class Outbox(Generic[R, M]):
                 messages = self._still_true(messages, ends[receiver])
                 if not messages:
                     continue
-            body = self._codec.encode(messages)
-            if len(body) <= BODY_BYTES_USUAL:
-                send(receiver, body)
-            else:
-                self._send_in_parts(receiver, messages, send)
+            self._send_to(receiver, messages, send)
 
     def _still_true(self, messages: list[M], ends: dict[int, float]) -> list[M]:
         now = self._clock()
+        if min(ends.values()) >= now:
+            return messages
         late = {position for position, end in ends.items() if end < now}
         return [message for position, message in enumerate(messages) if position not in late]
 
-    def _send_in_parts(self, receiver: R, messages: list[M], send: Callable[[R, bytes], object]) -> None:
-        for part in self._parted(messages):
-            body = self._codec.encode(part)
-            if len(body) <= BODY_BYTES_MAX:
-                send(receiver, body)
-            else:
-                self._too_large(f"{type(part[0]).__name__} for {receiver!r} has {len(body)} bytes")
-
-    def _parted(self, messages: list[M]) -> Iterator[list[M]]:
-        """Runs of messages that fit into a usual frame; a message that does not is a run of its own."""
-        part: list[M] = []
+    def _send_to(self, receiver: R, messages: list[M], send: Callable[[R, bytes], object]) -> None:
+        """Each message is encoded once: those for a large frame take too long for more."""
+        codec = self._codec
+        frame: list[bytes] = []
         room = BODY_BYTES_USUAL
         for message in messages:
-            size = len(self._codec.encode([message]))
-            if part and size > room:
-                yield part
-                part, room = [], BODY_BYTES_USUAL
-            part.append(message)
+            encoded = codec.encode_one(message)
+            size = len(encoded)
+            if size > BODY_BYTES_MAX:
+                self._too_large(f"{type(message).__name__} for {receiver!r} has {size} bytes")
+                continue
+            if frame and size > room:
+                send(receiver, codec.joined(frame))
+                frame, room = [], BODY_BYTES_USUAL
+            frame.append(encoded)
             room -= size
-        if part:
-            yield part
+        if frame:
+            send(receiver, codec.joined(frame))

@@ -38,7 +38,7 @@ from .addresses import multicast_address, problem_with_peer_address
 from .complaints import Complaints
 from .large_frames import LargeFrames
 from .probes import Probes
-from .sockets import NOBLOCK, SNDMORE_NOBLOCK, Context, Socket
+from .sockets import NOBLOCK, SNDMORE_NOBLOCK, Context, Socket, has_more
 from .watch import Watch
 
 DEALER_EVENTS = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
@@ -60,6 +60,19 @@ class _Peer:
     dealer: Socket
     monitor: Socket
     large: LargeFrames
+    sent: int = 0
+    dropped: int = 0
+
+
+@attrs.frozen
+class LinkStatistics:
+    """What went over the link to one node since it is there; frames that were dropped found no room or nobody."""
+
+    node: str
+    address: str
+    listens: bool
+    frames_sent: int
+    frames_dropped: int
 
 
 class Peers:
@@ -117,6 +130,13 @@ class Peers:
         """Everybody we can send to."""
         return list(self._peers)
 
+    def statistics(self) -> tuple[LinkStatistics, ...]:
+        """All links, by name."""
+        return tuple(
+            LinkStatistics(node, peer.address, node in self._heard, peer.sent, peer.dropped)
+            for node, peer in sorted(self._peers.items())
+        )
+
     def connect(self, node: str, address: str, *, listen: bool = False) -> None:
         """From now on ``node`` is reached at ``address``; with ``listen`` its multicasts are heard, too."""
         if node == self._node:
@@ -164,12 +184,18 @@ class Peers:
         if peer is None:
             return False
         try:
-            if len(frame) > FRAME_BYTES_USUAL:
-                return peer.large.send(frame)
-            peer.dealer.send(frame, NOBLOCK)
+            if len(frame) <= FRAME_BYTES_USUAL:
+                peer.dealer.send(frame, NOBLOCK)
+                has_room = True
+            else:
+                has_room = peer.large.send(frame)
         except zmq.Again:
-            return False
-        return True
+            has_room = False
+        if has_room:
+            peer.sent += 1
+        else:
+            peer.dropped += 1
+        return has_room
 
     def multicast(self, topic: bytes, frame: bytes) -> None:
         """Send to everybody who subscribes to ``topic``; slow ones miss it."""
@@ -213,12 +239,14 @@ class Peers:
                     self._complaints.note("bad frame", f"a multicast with {extra} parts too many")
                     continue
                 found.append(part.buffer)
+                if len(found) == 1 and not has_more(self.subscriber):
+                    return True
         except zmq.Again:
             return True
         return False
 
     def _receive_direct(self, found: list[memoryview], frames_max: int) -> bool:
-        receive = self.router.recv
+        receive, before = self.router.recv, len(found)
         try:
             for _ in range(frames_max):
                 receive(NOBLOCK)  # the routing id, which a ROUTER puts before at least one part
@@ -228,6 +256,8 @@ class Peers:
                     self._complaints.note("bad frame", f"a message from a peer with {extra} parts too many")
                     continue
                 found.append(part.buffer)
+                if len(found) == before + 1 and not has_more(self.router):
+                    return True
         except zmq.Again:
             return True
         return False

@@ -116,6 +116,7 @@ class Reactor:
         self._peers: Peers | None = None
         self._clients: Clients | None = None
         self._exit: int | None = None
+        self._deadline = -math.inf  # of the engine, as it stands before a round
         self._has_signals = False
         self._unsynced: deque[fx.Persist] = deque()
         self._refused: deque[str] = deque()
@@ -212,9 +213,9 @@ class Reactor:
     # --- One round --------------------------------------------------------------------------------------
 
     def _wait_ms(self) -> int:
+        deadline = self._deadline = self._engine.deadline
         if self._unsynced or self._refused or self._calls:
             return 0
-        deadline = self._engine.deadline
         if self._peers is not None:
             deadline = min(deadline, self._peers.probes.deadline)
         if self._clients is not None:
@@ -224,7 +225,7 @@ class Reactor:
 
     def _round(self, ready: Container[object]) -> None:
         looked = self._clock()
-        if looked < self._engine.deadline:  # no Tick is due; what is still unread comes in the next round
+        if looked < self._deadline:  # no Tick is due; what is still unread comes in the next round
             self._read(ready, looked)
             self._settle()
             return

@@ -47,6 +47,7 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
         str: st.text(max_size=40),
         bool: st.booleans(),
         bytes: st.binary(max_size=60),
+        types.NoneType: st.none(),
         Any: PLAIN,
     }
     if kind in simple:
@@ -54,6 +55,10 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
         return st.sampled_from(arguments)
+    if origin in (types.UnionType, typing.Union):
+        return st.one_of(*map(values_of, arguments))
+    if origin is list:
+        return st.lists(values_of(arguments[0]), max_size=4)
     if origin is tuple and arguments[-1] is Ellipsis:
         return st.lists(values_of(arguments[0]), max_size=4).map(tuple)
     if origin is tuple:

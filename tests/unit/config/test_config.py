@@ -62,7 +62,7 @@ def test_the_example_shows_the_defaults() -> None:
     assert attrs.asdict(Timers()) == content["timers"]
     assert attrs.asdict(Limits()) == content["limits"]
     defaults = Config(node="n1", runtime_directory=Path("/run/groupsvc"), client_address="")
-    for key in ("domain", "insecure", "candidate", "pinned", "preference", "log_level"):
+    for key in ("domain", "insecure", "candidate", "pinned", "preference", "log_level", "journal_level"):
         assert getattr(defaults, key) == content[key], key
     assert list(defaults.form_without) == content["form_without"]
 
@@ -138,6 +138,12 @@ def test_the_engine_gets_what_the_operator_wrote(tmp_path: Path) -> None:
     assert parameters.durable
 
 
+def test_the_event_journal_has_a_line_per_batch_unless_asked_for_every_entry(tmp_path: Path) -> None:
+    expected = {"": False, 'journal_level = "batch"': False, 'journal_level = "full"': True}
+    made = {text: loaded(tmp_path, text).parameters(measured=0, started_ms=0).journal_full for text in expected}
+    assert expected == made
+
+
 # --- Problems ---------------------------------------------------------------------------------------
 
 
@@ -173,6 +179,7 @@ clients_max = 0
         ("node = 5\n", "groupsvcd.toml:1: node: must be text, not 5"),
         ("insecure = 1\n", "groupsvcd.toml:1: insecure: must be true or false, not 1"),
         ("preference = true\n", "groupsvcd.toml:1: preference: must be a whole number, not True"),
+        ('journal_level = "none"\n', "groupsvcd.toml:1: journal_level: 'none' is none of batch, full"),
         ("timers = 3\n", "groupsvcd.toml:1: timers: is a table"),
         ("timers.lease = nan\n", "groupsvcd.toml:1: timers.lease: must be a number of seconds, not nan"),
         ('[voters]\n"n 1" = "ipc:///a"\n', "groupsvcd.toml:2: voters.n 1: 'n 1' is no name"),

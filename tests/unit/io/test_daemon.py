@@ -1,4 +1,4 @@
-"""The command itself: a domain of one from nothing, and the exit code of every way to end."""
+"""The daemon as a process: a domain of one from nothing, the exit code of every way to end, a program inside."""
 
 from __future__ import annotations
 
@@ -125,3 +125,46 @@ def test_an_idle_daemon_is_small(start: Start) -> None:
         status = Path(f"/proc/{daemon.process.pid}/status").read_text()
     resident = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
     assert resident <= 40 * 1024
+
+
+PROGRAM = """
+import sys
+from groupsvcd import config, daemon
+
+
+class Greeter:
+    def __init__(self, daemon):
+        self.daemon, self.heard = daemon, []
+        daemon.reactor.call(lambda: daemon.engine.groups.join("greeters", {}, self))
+
+    def joined(self, group, seq, members):
+        for word in (b"good", b"morning"):
+            assert self.daemon.engine.groups.submit("greeters", [word])
+
+    def delivered(self, first_seq, entries):
+        self.heard += [entry.body.decode() for entry in entries if entry.origin]
+        if len(self.heard) == 2:
+            print(*self.heard)
+            self.daemon.reactor.stop()
+
+    def changed(self, seq, members):
+        pass
+
+    def lost(self, reason):
+        print("lost:", reason)
+
+
+sys.exit(daemon.run(config.load(None), inside=Greeter))
+"""
+
+
+def test_a_program_inside_the_daemon_takes_part_in_a_group(short_path: Path) -> None:
+    """It joins by a call into the engine and from then on acts within its steps."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GROUPSVC_")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), str(ROOT / "daemon")])
+    environment["GROUPSVC_CLIENT_ADDRESS"] = f"ipc://{short_path}/client.sock"
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert "good morning\n" == run.stdout, run.stderr
+    assert 0 == run.returncode

@@ -188,3 +188,16 @@ def test_a_topic_given_up_is_not_heard_however_often_it_was_asked_for(nodes: Nod
         lambda: nodes.listen(nodes.b),
     )
     assert {b"of eight"} == set(nodes.heard) - {b"of the domain", b"of seven"}
+
+
+def test_links_count_what_was_sent_and_what_was_dropped(nodes: Nodes) -> None:
+    """A frame that finds no connection is dropped at once and counted; what nobody is linked to counts nowhere."""
+    nodes.a.connect("b", nodes.address("b"), listen=True)
+    nodes.a.connect("c", nodes.address("c"))
+    assert nodes.gets(nodes.b, nodes.a, "b", b"for b")
+    assert not nodes.a.send("c", b"for c")
+    assert not nodes.a.send("d", b"for d")
+    b, c, v = nodes.a.statistics()
+    assert ("b", True, True) == (b.node, b.listens, b.frames_sent > 0)
+    assert ("c", False, 0, 1) == (c.node, c.listens, c.frames_sent, c.frames_dropped)
+    assert ("v", True, 0, 0) == (v.node, v.listens, v.frames_sent, v.frames_dropped)

@@ -97,3 +97,9 @@ def test_messages_cannot_be_changed_after_they_were_made() -> None:
     for message in (Hello(1, 1, 1, "test"), Problem(1, "failed", "", ""), Goodbye(), LeaderAlive(1, 1, 1, 1)):
         with pytest.raises(AttributeError):
             setattr(message, "id", 2)  # noqa: B010
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 65_535, 65_536])
+def test_messages_encoded_one_by_one_make_the_same_body(count: int) -> None:
+    one = PEER_CODEC.encode_one(Goodbye())
+    assert PEER_CODEC.encode([Goodbye()] * count) == PEER_CODEC.joined([one] * count)

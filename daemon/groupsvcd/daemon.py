@@ -1,0 +1,196 @@
+"""A daemon put together: configuration, state directory, engine, sockets, reactor, and programs inside it.
+
+Parts are put together here and nowhere else. What can be refused is refused before a socket is bound.
+
+A *program inside* takes part in node groups: it lives in the process of the daemon, asks ``engine.groups`` and is
+called back within the steps of the engine. ``run`` hands it the daemon when everything but the engine's first step is
+done. It watches descriptors of its own with ``watch`` and acts on the engine by ``reactor.call``.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import random
+import resource
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from groupsvc import __version__
+
+from .config import Config
+from .core.engine import Engine
+from .core.records import NodeRecord, Stored
+from .io import clocks
+from .io.clients import Clients
+from .io.complaints import Complaints
+from .io.journal import Journal
+from .io.measure import measured_priority
+from .io.peers import Peers
+from .io.reactor import EXIT_DISK, EXIT_OK, Reactor
+from .io.sockets import CannotBind, new_context
+from .io.state_directory import StateDirectory, StateRefused
+from .io.store import Store
+from .io.watch import Watch
+from .observe.events import EventWriter
+
+EXIT_CONFIG = 1
+EXIT_STATE = 4
+
+log = logging.getLogger("groupsvcd")
+
+
+def run(config: Config, inside: Callable[[Daemon], object] | None = None) -> int:
+    """Be the daemon of ``config``, with the programs that ``inside`` puts in, until it is stopped; the exit code."""
+    for warning in config.warnings():
+        log.warning("%s", warning)
+    try:
+        with ExitStack() as stack:
+            daemon = Daemon(config, stack)
+            if inside is not None:
+                inside(daemon)
+            return daemon.run()
+    except StateRefused as refusal:
+        log.critical("%s", refusal)
+        return EXIT_STATE
+    except CannotBind as refusal:
+        log.critical("%s", refusal)
+        return EXIT_CONFIG
+
+
+class Daemon:
+    """Everything of one daemon; what it holds is given back when ``stack`` is closed."""
+
+    def __init__(self, config: Config, stack: ExitStack) -> None:
+        _allow_many_descriptors()
+        self.config = config
+        started_us = clocks.wall_us()
+        stored, store = _open_store(config, stack)
+        self.incarnation = max(stored.incarnation + 1, started_us)
+        if store is not None:
+            try:
+                store.write([NodeRecord(self.incarnation, stored.domain)])
+            except Exception as error:
+                raise StateRefused(f"state directory {config.state_directory} cannot be written: {error}") from None
+        measured = measured_priority(config.state_directory)
+        parameters = config.parameters(measured=measured, started_ms=started_us // 1_000)
+        self.engine = Engine(parameters, stored, self.incarnation, random.Random(os.urandom(16)))
+        self.watch = Watch()
+        self._complaints = Complaints(clocks.now)
+        journal = None if store is None else Journal(store, clocks.now)
+        if journal is not None:
+            stack.callback(journal.close)
+        events = _events(config, self.incarnation)
+        if events is not None:
+            stack.callback(events.close)
+        self.reactor = Reactor(
+            self.engine, config.node, watch=self.watch, complaints=self._complaints, journal=journal, events=events
+        )
+        self.reactor.stop_on_signals()
+        self._open_sockets(stack)
+
+    def _open_sockets(self, stack: ExitStack) -> None:
+        config = self.config
+        context = new_context()
+        stack.callback(context.term)
+        self.peers: Peers | None = None
+        if config.address:
+            self.peers = Peers(
+                context,
+                node=config.node,
+                address=config.address,
+                voters=config.voters,
+                watch=self.watch,
+                clock=clocks.now,
+                refused=self.reactor.refused,
+                complaints=self._complaints,
+                queue_frames=config.limits.peer_queue_frames_max,
+                insecure=config.insecure,
+            )
+            stack.callback(self.peers.close)
+        _make_socket_directory(config.client_address)
+        engine = self.engine
+        clients = Clients(
+            context,
+            address=config.client_address,
+            watch=self.watch,
+            clock=clocks.now,
+            complaints=self._complaints,
+            who_we_are=lambda: (engine.domain, config.node, engine.incarnation, config.domain),
+            clients_max=config.limits.clients_max,
+            queue_frames=config.limits.client_queue_frames_max,
+        )
+        self.reactor.attach(self.peers, clients)
+
+    def run(self) -> int:
+        """Drive the engine until it is stopped; the exit code."""
+        config, reactor = self.config, self.reactor
+        log.info(
+            "ready: groupsvcd %s node=%s incarnation=%d address=%s clients=%s state=%s pid=%d",
+            __version__,
+            config.node,
+            self.incarnation,
+            config.address or "none",
+            config.client_address,
+            config.state_directory or "memory",
+            os.getpid(),
+        )
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 20)
+        exit_code = reactor.run()
+        if exit_code == EXIT_OK:
+            reactor.say_goodbye()
+        reactor.close(exit_code)
+        log.info("ended with exit code %d", exit_code)
+        if exit_code == EXIT_DISK:
+            logging.shutdown()
+            os._exit(EXIT_DISK)  # closing the database would sync once more what must not be tried again
+        return exit_code
+
+
+def _open_store(config: Config, stack: ExitStack) -> tuple[Stored, Store | None]:
+    if config.state_directory is None:
+        return Stored(state_id=os.urandom(16).hex()), None
+    directory = StateDirectory(config.state_directory)
+    stack.callback(directory.close)
+    store = Store(directory, config.node)
+    return store.stored, store
+
+
+def _events(config: Config, boot: int) -> EventWriter | None:
+    if config.journal_directory is None:
+        return None
+    try:
+        return EventWriter(
+            config.journal_directory,
+            config.node,
+            boot,
+            clock=clocks.now,
+            wall_ns=clocks.wall_ns,
+            file_bytes_max=config.limits.journal_file_bytes_max,
+            files_max=config.limits.journal_files_max,
+        )
+    except OSError as error:
+        raise CannotBind(f"the event journal cannot be made in {config.journal_directory}: {error.strerror}") from None
+
+
+def _allow_many_descriptors() -> None:
+    """Take what the system allows: a peer costs five descriptors, and the usual soft limit is for small programs."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    except (OSError, ValueError) as error:
+        log.warning("the limit of open files stays as it is: %s", error)
+
+
+def _make_socket_directory(address: str) -> None:
+    path = address.removeprefix("ipc://")
+    if path.startswith("@"):
+        return
+    try:
+        Path(path).parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotBind(f"the directory of {address} cannot be made: {error.strerror}") from None
