@@ -188,12 +188,7 @@ class NodeGroup:
 
     def submit(self, bodies: tuple[bytes, ...]) -> int:
         """Submit entries; the number of the first, or 0 if the window is full or there is no group yet."""
-        if self.submitter is None:
-            return 0
-        first = self.submitter.submit(bodies)
-        if first:
-            self.submitter.send_new(self.delivered)
-        return first
+        return self.submitter.submit(bodies) if self.submitter is not None else 0
 
     def _disseminate(self, n: int, payload: bytes) -> None:
         """A large payload of ours goes to all who carry the group, and to our own copy."""
@@ -562,6 +557,11 @@ class NodeGroup:
         if self.is_member and self.seat is not None:
             self.link()
             self.seat.look_at_nodes()
+
+    def send_submitted(self) -> None:
+        """Send what was submitted in this step, all at once."""
+        if self.submitter is not None and self.is_member:
+            self.submitter.send_new(self.delivered)
 
     def flush(self) -> None:
         """Send what was numbered in this step."""

@@ -78,7 +78,7 @@ class Submitter:
 
     def submit(self, bodies: tuple[bytes, ...]) -> int:
         """Take these in; returns the number of the first, 0 if the window is full."""
-        size = sum(map(len, bodies))
+        size = len(bodies[0]) if len(bodies) == 1 else sum(map(len, bodies))
         if len(self._bodies) + len(bodies) > OUTSTANDING_ENTRIES_MAX or self._bytes + size > OUTSTANDING_BYTES_MAX:
             return 0
         first = self.last + 1
