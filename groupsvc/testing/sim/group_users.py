@@ -146,19 +146,19 @@ class Member(Program):
             return
         if not self.group:
             if not self.users.quiet:
-                self._join(groups, rng)
+                self.join(groups, f"users-{rng.randrange(habits.groups)}", draw_attributes(rng))
         elif not self.users.quiet and rng.random() < habits.leave:
             self.leave(groups)
         elif self.group_id and not self.users.quiet:
             self.submit(groups, 1 + rng.randrange(habits.burst))
 
-    def _join(self, groups: NodeGroups, rng: random.Random) -> None:
-        self.group = f"users-{rng.randrange(self.users.habits.groups)}"
+    def join(self, groups: NodeGroups, group: str, attributes: dict[str, AttributeValue]) -> None:
+        """Ask to take part; ``joined`` or ``lost`` follows, now or later."""
+        self.group = group
         self.calls += 1
         self.join_call = self.calls
-        attributes = draw_attributes(rng)
-        self.line("join", "invoke", {"id": self.calls, "name": self.group, **attributes})
-        groups.join(self.group, attributes, self)
+        self.line("join", "invoke", {"id": self.calls, "name": group, **attributes})
+        groups.join(group, attributes, self)
 
     def leave(self, groups: NodeGroups) -> None:
         """Take part no longer; ``lost`` follows at once."""
@@ -307,6 +307,14 @@ class GroupUsers:
         self.at: dict[str, list[Program]] = {}
         for program in (*self.members, *self.strangers):
             self.at.setdefault(program.node.name, []).append(program)
+
+    def member_at(self, node: Node, name: str) -> Member:
+        """A program that runs now and does only what it is told."""
+        member = Member(self, name, node)
+        member.process = node.process
+        self.members.append(member)
+        self.at.setdefault(node.name, []).append(member)
+        return member
 
     # --- Lives ---
 

@@ -25,9 +25,14 @@ ENGINE_MARKS: tuple[str, ...] = (
 """What the engines must have done at least once; grows with the protocol."""
 
 GROUP_MARKS: tuple[str, ...] = (
-    "chosen-log-lost", "receiver-fetched-checkpoint", "receiver-follows-new-epoch",
+    "chosen-log-lost", "group-complaint", "group-continued", "group-dropped", "group-forced", "group-formed",
+    "group-ghost", "group-given-up", "group-handover", "group-insert", "group-lagged", "group-leader-refused",
+    "group-not-leader", "group-orphan", "group-promoted", "group-recovered", "group-resubmit", "group-server-retires",
+    "group-superseded", "group-tail-lost", "group-too-old", "group-view-shrunk", "group_dropped", "group_lost",
+    "joined", "large-ordered", "members", "payload-asked", "receiver-fetched-checkpoint", "receiver-follows-new-epoch",
+    "view_active",
 )  # fmt: skip
-"""The same for the streams of groups; required as soon as programs in the daemons use them."""
+"""The same for the streams of groups."""
 
 REQUIRED: tuple[str, ...] = FAULT_MARKS + ENGINE_MARKS
 

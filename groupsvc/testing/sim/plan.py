@@ -66,6 +66,7 @@ def draw(seed: int) -> Plan:
     common = {
         "group_checkpoint_every": rng.choice([5, 50, 1_000]),
         "history_entries_max": rng.choice([20, 1_000, 100_000]),
+        "inline_bytes_max": rng.choice([20, 1_000, 16 * 1024]),
     }
     nodes = plan.nodes + (rng.randint(0, 3) if plan.nodes < 10 else 0)
     return attrs.evolve(plan, nodes=nodes, group_habits=habits, parameters={**plan.parameters, **common})

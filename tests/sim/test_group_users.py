@@ -1,0 +1,113 @@
+"""Simulated programs use groups through the real engine, notice what is wrong, and share nothing with other groups."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupsvc.testing.sim import GroupHabits, World, converge, disagreement
+from groupsvc.testing.sim.checkers import check
+from groupsvc.testing.sim.group_convergence import carried, group_disagreement
+from groupsvc.testing.sim.group_users import Member
+from groupsvc.testing.sim.network import DIRECT
+from groupsvc.wire.history import HistoryEvent
+from groupsvcd.core.nodegroups.node_groups import NodeGroups
+from groupsvcd.core.peer_messages import DOMAIN_TOPIC, topic_of
+from groupsvcd.core.stream.entries import Entry
+
+VOTERS = ("n1", "n2", "n3")
+
+
+def _groups(member: Member) -> NodeGroups:
+    groups = member.node.groups
+    assert groups is not None
+    return groups
+
+
+def _world(nodes: int = 3) -> World:
+    world = World(5, nodes, voters=3)
+    assert world.run_until(lambda: not disagreement(world), within=10.0)
+    return world
+
+
+def _joined(world: World, name: str, group: str) -> Member:
+    """A program at a node that takes part in a group by now."""
+    member = world.group_users.member_at(world.nodes[name], f"program-at-{name}")
+    member.node.call(lambda: member.join(_groups(member), group, {}))
+    assert world.run_until(lambda: bool(member.group_id), within=5.0)
+    return member
+
+
+def _submit(world: World, member: Member, count: int) -> None:
+    member.node.call(lambda: member.submit(_groups(member), count))
+    assert world.run_until(lambda: not member.open, within=5.0)
+
+
+def _calls(world: World, op: str, type_: str) -> list[HistoryEvent]:
+    return [line for line in world.history.events() if line.op == op and line.type == type_]
+
+
+def test_programs_submit_and_everybody_who_takes_part_hears_it() -> None:
+    habits = GroupHabits(groups=2, members=5, strangers=1, think_s=0.2)
+    world = World(2, 5, voters=3, group_habits=habits)
+    world.run(until=15.0)
+    assert converge(world), world.failures
+    assert "" == group_disagreement(world)
+    assert len(_calls(world, "submit", "ok")) > 100
+    assert [] == check(world.history.events(), voters=world.voters, converged=True)
+
+
+def test_nodes_that_share_no_group_exchange_nothing() -> None:
+    """GS-02: beside the voters, of which one is the name server, only members of one group know each other."""
+    world = _world(nodes=8)
+    ours, theirs = [_joined(world, name, "a") for name in ("n4", "n5")], [_joined(world, "n6", "b")]
+    theirs.append(_joined(world, "n7", "b"))
+    for member in (*ours, *theirs):
+        _submit(world, member, 5)
+    world.run(until=world.t + 5.0)
+    here, there = {"n4", "n5"}, {"n6", "n7"}
+    sent = {(source, target) for source, target, _ in world.network.traffic() if not {source, target} & {*VOTERS}}
+    assert {("n4", "n5"), ("n5", "n4"), ("n6", "n7"), ("n7", "n6")} == sent
+    pairs = {pair for pair in world.connections() if not {*pair} & {*VOTERS}}
+    assert {("n4", "n5"), ("n6", "n7")} == pairs
+    topics = {topic for source, target, topic in world.network.traffic() if {source, target} <= here}
+    assert {DIRECT, topic_of(ours[0].group_id)} == topics
+    topics = {topic for source, target, topic in world.network.traffic() if {source, target} <= there}
+    assert {DIRECT, topic_of(theirs[0].group_id)} == topics
+    assert {DIRECT, DOMAIN_TOPIC} >= {topic for _, target, topic in world.network.traffic() if target == "n8"}
+
+
+def test_a_program_dies_with_its_process_and_its_calls_end_unknown() -> None:
+    world = _world()
+    member = _joined(world, "n2", "a")
+    member.node.call(lambda: member.submit(_groups(member), 3))
+    open_calls = len(member.open)
+    world.nodes["n2"].crash("killed")
+    assert not member.alive
+    assert 3 == open_calls + len(_calls(world, "submit", "ok"))
+    assert open_calls == len(_calls(world, "submit", "info"))
+
+
+def test_who_leaves_is_told_and_nobody_carries_the_group_any_more() -> None:
+    world = _world()
+    member = _joined(world, "n2", "a")
+    member.node.call(lambda: member.leave(_groups(member)))
+    assert "" == member.group
+    assert world.run_until(lambda: "a" not in carried(world), within=5.0)
+
+
+@pytest.mark.parametrize("first_seq, body, invariant", [(9, b"", "B4"), (0, b"nobody sent this", "B1")])
+def test_a_program_notices_a_gap_and_what_nobody_sent(first_seq: int, body: bytes, invariant: str) -> None:
+    world = _world()
+    member = _joined(world, "n2", "a")
+    entry = Entry("n2", 1, 1, body) if body else Entry("", 0, 0, body)
+    member.delivered(first_seq or member.reached + 1, [entry])
+    assert [invariant] == [failure.invariant for failure in world.failures]
+
+
+def test_convergence_sees_a_group_that_is_not_whole() -> None:
+    world = _world()
+    _joined(world, "n2", "a")
+    _joined(world, "n3", "a")
+    assert world.run_until(lambda: "" == group_disagreement(world), within=10.0)
+    world.nodes["n2"].crash("killed")
+    assert "in group a" in group_disagreement(world)
