@@ -20,7 +20,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import attrs
 
@@ -166,7 +166,7 @@ class Trio:
         self._incarnations = itertools.count(1000, 1000)
 
     @classmethod
-    def in_service(cls, voters: str = "ABC", others: str = "", **arguments: Any) -> Trio:
+    def in_service(cls, voters: str = "ABC", others: str = "", **arguments: Any) -> Self:
         """All started, a name server elected, everybody let in. Without special wishes A is name server."""
         trio = cls(voters, others, **arguments)
         trio.boot(*trio.names)

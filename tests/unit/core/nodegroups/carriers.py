@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from groupsvcd.core.domain.groups import Group
 from groupsvcd.core.events import LocalCall
 from groupsvcd.core.nodegroups.leading import Leading
 from groupsvcd.core.nodegroups.node_group import NodeGroup
@@ -98,7 +99,7 @@ class Carriers(Trio):
     def assemble(self, carriers: str, **attributes: AttributeValue) -> None:
         """These nodes join one after the other, until everybody has its place."""
         for name in carriers:
-            self.join(name, **attributes)
+            self.join(name, GROUP, **attributes)
             self.run(0.1)
         self.run(0.6)
         self.forget_the_past()
@@ -173,7 +174,7 @@ class Carriers(Trio):
         """The group's id."""
         return self.record(group).id
 
-    def record(self, group: str = GROUP) -> Any:
+    def record(self, group: str = GROUP) -> Group:
         """What the directory says of the group."""
         name_server = self.leaders[0]
         record = self.voter(name_server).directory.groups.named(group)

@@ -1,4 +1,4 @@
-"""The roll is a function of the stream: the same entries give the same members, servers, origins and fence everywhere."""
+"""The roll is a function of the stream: the same entries give the same members, origins and fence everywhere."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ def _roll(*controls: AnyControl) -> Roll:
 
 nodes = st.sampled_from([(name, incarnation) for name in "DEF" for incarnation in (1, 2)])
 controls: st.SearchStrategy[AnyControl] = st.one_of(
-    st.builds(
-        ViewStarted, st.integers(1, 9), st.sampled_from("DEF"), st.just((D, E)), st.just(2), st.integers(0, 9)
-    ),
+    st.builds(ViewStarted, st.integers(1, 9), st.sampled_from("DEF"), st.just((D, E)), st.just(2), st.integers(0, 9)),
     st.builds(NodeInserted, nodes, st.integers(1, 9), st.integers(0, 9)),
     st.builds(NodeRemoved, nodes),
     st.builds(NodesFailed, st.lists(nodes, min_size=1, max_size=2, unique=True).map(tuple)),
@@ -77,7 +75,8 @@ def test_every_change_of_members_has_a_fence_of_its_own() -> None:
     """L6. It grows within a view, and the fence of the next view lies above all of them."""
     roll, fences = Roll(LIFETIME), []
     later = ViewStarted(9, "E", (E,), 1, fence=9 << 20)
-    for seq, control in enumerate([VIEW, NodeInserted(D, 1, 0), NodeRemoved(D), NodesFailed((E,)), later], 1):
+    ordered: list[AnyControl] = [VIEW, NodeInserted(D, 1, 0), NodeRemoved(D), NodesFailed((E,)), later]
+    for seq, control in enumerate(ordered, 1):
         roll.apply(seq, control)
         fences.append(roll.fence)
     assert [7 << 20, (7 << 20) + 1, (7 << 20) + 2, (7 << 20) + 3, 9 << 20] == fences
