@@ -113,7 +113,8 @@ def test_a_stranger_that_joins_goes_on_with_its_numbers() -> None:
     assert 3 == nodes.submit("G", "c")
     nodes.run(0.1)
     assert ["a", "b", "c"] == nodes.texts("E")
-    assert (2, [], []) == (stranger.accepted_upto, stranger.failures, user.losses)
+    assert stranger.accepted_upto >= 2
+    assert ([], ["c"], []) == (stranger.failures, user.texts, user.losses)
 
 
 def test_a_member_that_left_sends_from_outside_with_its_numbers() -> None:
