@@ -20,7 +20,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import attrs
 
@@ -36,11 +36,23 @@ from groupsvc.wire.client_messages import (
 )
 from groupsvcd.core.domain.name_server import NameServer
 from groupsvcd.core.domain.voter import Voter
-from groupsvcd.core.effects import Connect, Effect, Halt, Journal, Multicast, Persist, ReplyToClient, SendToPeer
+from groupsvcd.core.effects import (
+    Connect,
+    Disconnect,
+    Effect,
+    Halt,
+    Journal,
+    Multicast,
+    Persist,
+    ReplyToClient,
+    SendToPeer,
+    Subscribe,
+    Unsubscribe,
+)
 from groupsvcd.core.engine import Engine
 from groupsvcd.core.events import ClientFrame, Event, PeerFrame, PeerRefused, Persisted, Tick
 from groupsvcd.core.parameters import Parameters
-from groupsvcd.core.peer_messages import PeerMessage
+from groupsvcd.core.peer_messages import DOMAIN_TOPIC, PeerMessage
 from groupsvcd.core.records import (
     NO_DOMAIN,
     AppendRecord,
@@ -118,6 +130,8 @@ class Line:
     op: str
     epoch: int
     args: dict[str, Any]
+    group: int = 0
+    seq: int = 0
 
 
 class Trio:
@@ -142,6 +156,8 @@ class Trio:
         self.replies: dict[int, ClientReply] = {}
         self.halted: dict[str, str] = {}
         self.waiting_writes: dict[str, list[Callable[[], None]]] = {}  # of the disks that hang
+        self._listens: set[tuple[str, str]] = set()  # who hears whose multicasts ...
+        self._topics: set[tuple[str, bytes]] = set()  # ... and on which topics
         self._cut: set[tuple[str, str]] = set()
         self._to_come: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
@@ -150,7 +166,7 @@ class Trio:
         self._incarnations = itertools.count(1000, 1000)
 
     @classmethod
-    def in_service(cls, voters: str = "ABC", others: str = "", **arguments: Any) -> Trio:
+    def in_service(cls, voters: str = "ABC", others: str = "", **arguments: Any) -> Self:
         """All started, a name server elected, everybody let in. Without special wishes A is name server."""
         trio = cls(voters, others, **arguments)
         trio.boot(*trio.names)
@@ -189,6 +205,8 @@ class Trio:
         for name in names:
             self.engines.pop(name, None)
             self._lives[name] += 1
+            self._listens = {pair for pair in self._listens if pair[0] != name}
+            self._topics = {pair for pair in self._topics if pair[0] != name}
             if name in self.waiting_writes:
                 self.waiting_writes[name] = []
 
@@ -272,9 +290,8 @@ class Trio:
             if isinstance(effect, SendToPeer):
                 out.setdefault(effect.node, []).append(effect.message)
             elif isinstance(effect, Multicast):
-                for other in self.names:
-                    if other != name:
-                        out.setdefault(other, []).append(effect.message)
+                for other in self._audience(name, effect.topic):
+                    out.setdefault(other, []).append(effect.message)
             elif isinstance(effect, Persist):
                 self._write(name, effect)
             elif isinstance(effect, ReplyToClient):
@@ -282,15 +299,34 @@ class Trio:
                 assert number not in self.replies, f"a second reply: {effect.message}"
                 self.replies[number] = effect.message
             elif isinstance(effect, Journal):
-                self.journal.append(Line(self.now, name, effect.op, effect.epoch, effect.args))
+                line = Line(self.now, name, effect.op, effect.epoch, effect.args, effect.group, effect.seq)
+                self.journal.append(line)
             elif isinstance(effect, Halt):
                 self._send(name, out)
                 self.halted[name] = effect.reason
                 self.kill(name)
                 return
             else:
-                assert isinstance(effect, Connect)
+                self._change_links(name, effect)
         self._send(name, out)
+
+    def _change_links(self, name: str, effect: Connect | Disconnect | Subscribe | Unsubscribe) -> None:
+        if isinstance(effect, Connect):
+            change = self._listens.add if effect.listen else self._listens.discard
+            change((name, effect.node))
+        elif isinstance(effect, Disconnect):
+            self._listens.discard((name, effect.node))
+        elif isinstance(effect, Subscribe):
+            self._topics.add((name, effect.topic))
+        else:
+            self._topics.discard((name, effect.topic))
+
+    def _audience(self, sender: str, topic: bytes) -> list[str]:
+        """Who hears a multicast: of the domain everybody, of a group who listens to its sender and wants its topic."""
+        others = [name for name in self.names if name != sender]
+        if topic == DOMAIN_TOPIC:
+            return others
+        return [name for name in others if (name, sender) in self._listens and (name, topic) in self._topics]
 
     def _send(self, name: str, out: dict[str, list[PeerMessage]]) -> None:
         engine = self.engines[name]

@@ -60,12 +60,15 @@ class ListHost:
         return ()
 
 
-def replica_of(turn: Turn, host: ListHost, stored: StoredStream, servers: Sequence[str], **retention: int) -> Replica:
+def replica_of(
+    turn: Turn, host: ListHost, stored: StoredStream, servers: Sequence[str], *, carrier: type[Carrier] = Carrier,
+    until_discarded: bool = False, **retention: int,
+) -> Replica:  # fmt: skip
     """A copy of stream 0 that tells the servers one by one and writes through the turn."""
     keeps = {"checkpoint_every": 1_000, "margin": 200, "block_bytes": 1024 * 1024, **retention}
     names = tuple(servers)
-    kept = Retention(**keeps, until_discarded=False)
-    return Replica(Carrier(turn, 0, names), stored, names, kept, Timers(), Random(1), host)
+    kept = Retention(**keeps, until_discarded=until_discarded)
+    return Replica(carrier(turn, 0, names), stored, names, kept, Timers(), Random(1), host)
 
 
 def drain(turn: Turn) -> list[Effect]:

@@ -1,0 +1,139 @@
+"""Submitting to a group without carrying it: each submission is ordered once, or its fate is unknown."""
+
+from __future__ import annotations
+
+from groupsvcd.core.peer_messages import Accepted, NotLeader, Submit, SubmitRefused
+from tests.unit.core.nodegroups.carriers import Carriers
+
+
+def test_a_stranger_is_told_once_its_entries_are_stable() -> None:
+    """SAM-03. It waits for nothing meanwhile, and several may be outstanding."""
+    nodes = Carriers.with_group("DEF")
+    assert nodes.send("G", "a", "b")
+    nodes.run(0.01)
+    nodes.send("G", "c")
+    nodes.run(0.1)
+    assert (3, []) == (nodes.user("G").accepted_upto, nodes.user("G").failures)
+    assert ["a", "b", "c"] == nodes.texts("E")
+    assert "DEF" == nodes.user("D").names
+
+
+def test_what_is_sent_before_the_leader_is_known_waits() -> None:
+    """One sending at a time until then; what is not taken was not sent."""
+    nodes = Carriers.with_group("DEF")
+    assert nodes.send("G", "a")
+    assert not nodes.send("G", "b")
+    nodes.run(0.1)
+    assert nodes.send("G", "b")
+    nodes.run(0.1)
+    assert ["a", "b"] == nodes.texts("E")
+
+
+def test_an_entry_whose_acceptance_was_lost_is_not_ordered_twice() -> None:
+    """B1, SAM-03. It is sent again under the same number, and the leader only answers again."""
+    nodes = Carriers.with_group("DEF")
+    nodes.lose(Accepted)
+    nodes.send("G", "a")
+    nodes.run(0.5)
+    assert 0 == nodes.user("G").accepted_upto
+    nodes.heal()
+    nodes.run(2.0)
+    assert 1 == nodes.user("G").accepted_upto
+    assert ["a"] == nodes.texts("E")
+
+
+def test_the_next_leader_gets_what_the_last_one_did_not_accept() -> None:
+    """SAM-10. It had numbered "a", and G was not told; "b" never reached it."""
+    nodes = Carriers.with_group("DEF")
+    nodes.lose(Accepted)
+    nodes.send("G", "a")
+    nodes.run(0.1)
+    nodes.lose(Submit, "G>D")
+    nodes.send("G", "b")
+    nodes.die("D")
+    nodes.heal()
+    nodes.run(3.0)
+    assert 2 == nodes.user("G").accepted_upto
+    assert ["a", "b"] == nodes.texts("E")
+
+
+def test_a_node_that_leads_no_more_sends_a_stranger_on() -> None:
+    """The stranger need not wait until it looks up again."""
+    nodes = Carriers.with_group("DEF")
+    nodes.send("G", "a")
+    nodes.run(0.1)
+    nodes.leave("D")
+    nodes.run(1.5)
+    nodes.forget_the_past()
+    nodes.send("G", "b")
+    nodes.run(0.5)
+    assert nodes.messages(NotLeader, "D", "G")
+    assert ["a", "b"] == nodes.texts("E")
+
+
+def test_there_is_no_such_group() -> None:
+    """Nothing was sent to anybody."""
+    nodes = Carriers.with_group("DEF")
+    nodes.send("G", "a", group="nothing")
+    nodes.run(0.5)
+    assert ["there is no such group"] == nodes.user("G", "nothing").failures
+    assert [] == [submit for submit in nodes.messages(Submit, "G") if submit.stream]
+
+
+def test_a_group_that_ended_and_was_formed_anew_is_another_one() -> None:
+    """What became of the submission is not known: it is not sent to the new group."""
+    nodes = Carriers.with_group("D")
+    nodes.lose(Submit, "G>D")
+    nodes.send("G", "a")
+    nodes.run(0.05)
+    nodes.leave("D")
+    nodes.run(0.5)
+    nodes.join("E")
+    nodes.run(0.5)
+    nodes.heal()
+    nodes.run(3.0)
+    assert (1, 0) == (len(nodes.user("G").failures), nodes.user("G").accepted_upto)
+    assert [] == nodes.texts("E")
+
+
+def test_a_member_does_not_send_from_outside() -> None:
+    """It has its place in the stream."""
+    nodes = Carriers.with_group("DEF")
+    assert not nodes.send("E", "a")
+
+
+def test_a_stranger_that_joins_goes_on_with_its_numbers() -> None:
+    """B1, B5. The roll knows it already: 1 and 2 were of a stranger, 3 is of a member."""
+    nodes = Carriers.with_group("DEF")
+    nodes.send("G", "a", "b")
+    nodes.run(0.1)
+    stranger = nodes.user("G")
+    user = nodes.join("G")
+    nodes.run(1.0)
+    assert 3 == nodes.submit("G", "c")
+    nodes.run(0.1)
+    assert ["a", "b", "c"] == nodes.texts("E")
+    assert stranger.accepted_upto >= 2
+    assert ([], ["c"], []) == (stranger.failures, user.texts, user.losses)
+
+
+def test_a_member_that_left_sends_from_outside_with_its_numbers() -> None:
+    """B1. A late copy of its old submissions is still a duplicate."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.submit("G", "a")
+    nodes.run(0.1)
+    nodes.leave("G")
+    nodes.run(1.0)
+    assert nodes.send("G", "b")
+    nodes.run(0.5)
+    assert ["a", "b"] == nodes.texts("E")
+    assert [] == nodes.messages(SubmitRefused)
+
+
+def test_a_stranger_has_no_link_to_members_that_neither_lead_nor_serve() -> None:
+    """GS-02. No all-to-all traffic."""
+    nodes = Carriers.with_group("DEFG", others="DEFGH")
+    nodes.send("H", "a")
+    nodes.run(0.1)
+    present = nodes.engines["H"].links._present
+    assert {"A", "B", "C", "D", "E", "F"} == set(present)

@@ -1,0 +1,246 @@
+"""What a node is in a group's stream, and what makes it something else: claims, orders, grants, refusals."""
+
+from __future__ import annotations
+
+from groupsvcd.core.peer_messages import (
+    Answered,
+    Beat,
+    Claim,
+    Complaint,
+    Grant,
+    Open,
+    Order,
+    Promised,
+    Refused,
+    Repair,
+    RepairAsk,
+    Submit,
+)
+from groupsvcd.core.stream.server import Server
+from groupsvcd.core.views import View
+from tests.unit.core.nodegroups.carriers import Carriers
+
+
+def _claim(nodes: Carriers, epoch: int, leader: str, *servers: str) -> Claim:
+    view = View(epoch, leader, tuple(nodes.node(name) for name in servers), 1)
+    return Claim(nodes.id(), epoch, view=view)
+
+
+# --- Promising ---
+
+
+def test_a_receiver_that_is_to_serve_reports_nothing_until_it_has_opened_a_log() -> None:
+    """L4. Its copy may end before what the log of its epoch had when it was opened."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.lose(Open, "E>G")
+    nodes.die("D")
+    nodes.run(1.0)
+    reports = nodes.messages(Promised, "G")
+    assert {(0, 0, 0)} == {(report.accepted, report.last, report.stable) for report in reports}
+    nodes.forget_the_past()
+    nodes.frame("F", "G", _claim(nodes, 10_000, "F", "F", "G"))
+    assert [Promised(nodes.id(), 10_000, 0, 0, 0, 0)] == nodes.messages(Promised, "G")
+
+
+def test_a_server_reports_all_it_has() -> None:
+    """Accepted epoch and last entry, stable or not."""
+    nodes = Carriers.with_group("DEF")
+    nodes.lose(Order, "D>E")
+    nodes.lose(Beat)
+    nodes.submit("D", "a")
+    nodes.run(0.01)
+    accepted, last = nodes.record().active.epoch, nodes.seat("D").replica.log.last
+    nodes.forget_the_past()
+    for name in "EF":
+        nodes.frame("D", name, _claim(nodes, 10_000, "D", "D", "E", "F"))
+    assert [(accepted, last - 1)] == [(report.accepted, report.last) for report in nodes.messages(Promised, "E")]
+    assert [(accepted, last)] == [(report.accepted, report.last) for report in nodes.messages(Promised, "F")]
+
+
+def test_who_has_promised_refuses_everything_below() -> None:
+    """L3. An order, a beat, a claim and an open of an epoch that is past."""
+    nodes = Carriers.with_group("DEF")
+    id, epoch = nodes.id(), nodes.record().active.epoch
+    nodes.frame("F", "E", _claim(nodes, 10_000, "F", "E", "F"))
+    last = nodes.seat("E").replica.log.last
+    nodes.forget_the_past()
+    nodes.frame("D", "E", Order(id, epoch, last + 1, (b"",), last))
+    nodes.frame("D", "E", Beat(id, epoch, last, last, 0))
+    nodes.frame("D", "E", _claim(nodes, 9_999, "D", "D", "E"))
+    nodes.frame("D", "E", Open(id, 9_999, epoch, last, last, 0, View(9_999, "D", (nodes.node("E"),), 1)))
+    assert [Refused(id, 10_000)] * 4 == nodes.messages(Refused, "E", "D")
+    assert last == nodes.seat("E").replica.log.last
+
+
+def test_a_leader_that_promises_to_another_one_leads_no_more() -> None:
+    """L1. From that moment on it numbers nothing: who submits to it is sent on."""
+    nodes = Carriers.with_group("DEF")
+    nodes.frame("E", "D", _claim(nodes, 10_000, "E", "E", "F"))
+    assert "leader" not in nodes.roles("D")
+    assert ["D"] == [line.node for line in nodes.lines("view_left")]
+    nodes.forget_the_past()
+    nodes.submit("D", "from the past")
+    nodes.submit("F", "to the past")
+    nodes.run(0.05)
+    assert [] == nodes.messages(Order, "D")
+
+
+def test_a_claim_that_is_repeated_is_answered_again() -> None:
+    """The promise may have been lost on its way; it is still the same one."""
+    nodes = Carriers.with_group("DEF")
+    claim = _claim(nodes, 10_000, "F", "E", "F")
+    nodes.frame("F", "E", claim)
+    nodes.frame("F", "E", claim)
+    first, second = nodes.messages(Promised, "E", "F")
+    assert first == second
+    assert [10_000] == [line.epoch for line in nodes.lines("promise") if line.node == "E"]
+
+
+# --- Who serves, who receives ---
+
+
+def test_a_server_that_is_not_in_the_new_view_retires_when_that_is_active() -> None:
+    """GS-09. D was replaced while nobody heard it: it follows what the others order."""
+    nodes = Carriers.with_group("DEF", replicas=2)
+    nodes.loses = lambda sender, receiver, message: sender == "D" and receiver in "EF"
+    nodes.run_until(lambda: nodes.roles("E") == ["leader"], within=3.0)
+    nodes.run_until(lambda: nodes.roles("D") == ["receiver"], within=1.0)
+    nodes.submit("E", "after the change")
+    nodes.run(0.1)
+    assert ["after the change"] == nodes.texts("D")
+
+
+def test_a_server_of_the_new_view_takes_no_orders_before_it_has_opened() -> None:
+    """L4. What it has may be another log; what it reported stays true until it has all of the new one."""
+    nodes = Carriers.with_group("DEF")
+    nodes.lose(Open, "E>F")
+    nodes.die("D")
+    nodes.run_until(lambda: bool(nodes.messages(Promised, "F", "E")))
+    before = nodes.seat("F").replica.log.accepted
+    nodes.run(0.3)
+    assert isinstance(nodes.seat("F").role, Server)
+    assert before == nodes.seat("F").replica.log.accepted
+    nodes.heal()
+    nodes.run(1.5)
+    assert ["leader", "server"] == nodes.roles("EF")
+
+
+def test_who_delivered_what_is_lost_for_ever_has_lost_the_group() -> None:
+    """V4, B6. The log of a forced view lacks an entry that G has handed up: G cannot go on as if nothing had been."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.lose((Order, Beat, Repair), "D>F E>F")
+    nodes.submit("G", "only D, E and G have this")
+    nodes.run(0.01)
+    nodes.die("D", "E")
+    nodes.heal()
+    nodes.run(6.0)
+    assert ["only D, E and G have this"] == nodes.texts("G")
+    assert ["the group goes on without entries that were delivered here"] == nodes.user("G").losses
+    assert ([], []) == (nodes.texts("F"), nodes.user("F").losses)
+    assert "F" == nodes.user("F").names
+
+
+# --- Recovering and leading ---
+
+
+def test_nothing_is_numbered_before_the_directory_has_confirmed() -> None:
+    """L1, L4. E has opened the log with F, but somebody else may be given the next epoch before E's is active."""
+    nodes = Carriers.with_group("DEF")
+    nodes.lose(Submit, "E>A")
+    nodes.die("D")
+    nodes.run(0.5)
+    assert ["recovering", "server"] == nodes.roles("EF")
+    nodes.submit("F", "a")
+    nodes.run(0.3)
+    assert ([], [], []) == (nodes.messages(Order, "E"), nodes.texts("E"), nodes.texts("F"))
+    nodes.heal()
+    nodes.run(1.0)
+    assert ["a"] == nodes.texts("F")
+
+
+def test_an_activation_that_was_refused_ends_the_recovery() -> None:
+    """Somebody else was granted a higher epoch meanwhile; its claim will come."""
+    nodes = Carriers.with_group("DEF")
+    nodes.lose(Answered, "A>E")
+    nodes.die("D")
+    nodes.run(0.5)
+    epoch = nodes.record().newest_epoch
+    nodes.act("E", lambda groups: nodes.seat("E").activated({"epoch": epoch, "ok": False}))
+    assert ["server"] == nodes.roles("E")
+    nodes.heal()
+    nodes.run(0.5)
+    assert ["server"] == nodes.roles("E")
+
+
+def test_a_grant_that_comes_late_changes_nothing() -> None:
+    """The name server repeats it, and a copy may arrive after the next one was granted."""
+    nodes = Carriers.with_group("DEF")
+    record = nodes.record()
+    for epoch in (record.active.epoch, record.active.epoch - 1):
+        view = View(epoch, "D", (nodes.node("D"),), 1)
+        nodes.frame("A", "D", Grant(nodes.id(), "jobs", {}, view, record.active))
+    assert ["leader", "server", "server"] == nodes.roles("DEF")
+    assert [] == nodes.lines("granted")
+
+
+def test_a_refusal_ends_a_leader_that_does_not_know_yet() -> None:
+    """L5. Whoever refuses it has promised to its successor; it does not wait for its lease to end."""
+    nodes = Carriers.with_group("DEF")
+    nodes.frame("E", "D", Refused(nodes.id(), nodes.record().active.epoch))
+    assert ["leader"] == nodes.roles("D")
+    nodes.frame("E", "D", Refused(nodes.id(), 10_000))
+    assert "leader" not in nodes.roles("D")
+
+
+def test_all_that_was_stable_is_there_after_its_leader_died() -> None:
+    """GS-11, B3, L4. F heard nothing of it and would have been next; E has it, and F fetches it."""
+    nodes = Carriers.with_group("DEF")
+    nodes.lose((Order, Beat), "D>E")
+    nodes.submit("F", "a", "b")
+    nodes.run(0.01)
+    assert (["a", "b"], []) == (nodes.texts("F"), nodes.texts("E"))
+    nodes.die("D")
+    nodes.heal()
+    nodes.run(1.0)
+    assert "leader" == nodes.roles("E")[0]
+    assert ["a", "b"] == nodes.texts("E")
+    assert nodes.messages(RepairAsk, "E", "F")
+
+
+def test_successors_that_die_one_after_the_other_lose_nothing() -> None:
+    """GS-09. Four servers with k of four: each of them has everything, and the last one goes on with it."""
+    nodes = Carriers.with_group("DEFG", replicas=4, commit_k=4)
+    nodes.submit("G", "a")
+    nodes.run(0.1)
+    for dead, heir in zip("DEF", "EFG", strict=True):
+        nodes.die(dead)
+        nodes.run(0.5)
+        nodes.submit("G", f"led by {heir}")
+        nodes.run(0.1)
+        assert "leader" == nodes.roles(heir)[0]
+    assert ["a", "led by E", "led by F", "led by G"] == nodes.texts("G")
+    assert "G" == nodes.user("G").names
+
+
+# --- Complaints ---
+
+
+def test_servers_that_do_not_hear_their_leader_complain_and_receivers_do_not() -> None:
+    """A receiver may be cut off alone, and holds nothing that would be missed."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.loses = lambda sender, receiver, message: sender == "D" and receiver in "EFG"
+    nodes.run_until(lambda: bool(nodes.messages(Complaint)), within=2.0)
+    nodes.run(0.001)
+    assert [("E", "A"), ("F", "A")] == sorted(
+        (line.sender, line.receiver) for line in nodes.sent if isinstance(line.message, Complaint)
+    )
+
+
+def test_a_server_that_hears_no_name_server_complains_to_nobody() -> None:
+    """Without a lease it may be the one that is cut off."""
+    nodes = Carriers.with_group("DEF")
+    nodes.cut("E", *"ABCDF")
+    nodes.run(1.5)
+    nodes.forget_the_past()
+    nodes.run(3.0)
+    assert [] == nodes.messages(Complaint, "E")
