@@ -17,9 +17,12 @@ from bench.driven import DrivenDomain, Gathering
 from bench.group_failover import wrong_with
 from bench.load import Load, sender_of
 from bench.multicast import leader_apart
+from bench.stopped_receiver import stop_once
 
 EACH = 2_000
 THREE_SENDERS = Load(senders=3, count=EACH)
+HISTORY_BYTES = 24 * 1024 * 1024
+"""Beside it a stopped node may have 32 MiB of multicasts waiting for it."""
 MANY = Load(senders=3, count=10 * EACH)
 
 
@@ -84,6 +87,18 @@ def test_nodes_that_share_no_group_have_nothing_to_do_with_one_another() -> None
         assert sent(domain, "n4") - quiet < EACH // 10
         right.send()
         domain.wait_until(lambda: delivered_everywhere(right, EACH), "all is delivered on the right", timeout=60)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("size", [100, 10_000])
+def test_a_stopped_receiver_holds_nobody_up_and_costs_a_bounded_amount(size: int) -> None:
+    """X1: what is kept for it in the history and in the queue to it stays below 64 MiB; half the rate would be a fault.
+
+    How close the rate comes to what it was is measured by ``bench``.
+    """
+    stop = stop_once(Load(senders=1, size=size), {"history_bytes_max": HISTORY_BYTES})
+    assert 64 >= max(stop.grown_mib.values())
+    assert stop.during >= stop.before / 2
 
 
 def linked(domain: DrivenDomain, name: str) -> set[str]:
