@@ -179,12 +179,14 @@ class Yield(PeerMessage, tag=int(Kind.YIELD)):
 class Submit(StreamMessage, tag=int(Kind.SUBMIT)):
     """Please order these: numbers ``first_n``, ``first_n + 1`` … of the sender's incarnation.
 
-    Instead of a large body there is its (length, CRC-32): the payload travels apart, as Data.
+    Instead of a large body there is its (length, CRC-32): the payload travels apart, as Data. Nothing up to ``settled``
+    will be sent again, whatever became of it.
     """
 
     first_n: int
     known_seq: int
     bodies: tuple[bytes | tuple[int, int], ...]
+    settled: int = 0
 
 
 class Relay(StreamMessage, tag=int(Kind.RELAY)):

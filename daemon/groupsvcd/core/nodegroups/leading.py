@@ -187,6 +187,8 @@ class Leading:
             return
         if origin in self._failing:
             return
+        if origin not in self._waiting:
+            self._origins.settle(origin, submit.settled)
         if origin in self._waiting or not all(type(body) is bytes for body in submit.bodies):
             self._put_in_line(origin, submit)
             return
@@ -377,7 +379,7 @@ class Leading:
         if servers:
             return self.view.leader, (mine, servers[0])
         if len(roll.members) > 1 or self._inserting:
-            return self.view.leader, self.view.servers
+            return self.view.leader, (mine,)  # all leave: we are the last
         return None
 
     def _has_caught_up(self, node: NodeId) -> bool:

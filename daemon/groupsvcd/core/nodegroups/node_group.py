@@ -188,12 +188,7 @@ class NodeGroup:
 
     def submit(self, bodies: tuple[bytes, ...]) -> int:
         """Submit entries; the number of the first, or 0 if the window is full or there is no group yet."""
-        if self.submitter is None:
-            return 0
-        first = self.submitter.submit(bodies)
-        if first:
-            self.submitter.send_new(self.delivered)
-        return first
+        return self.submitter.submit(bodies) if self.submitter is not None else 0
 
     def _disseminate(self, n: int, payload: bytes) -> None:
         """A large payload of ours goes to all who carry the group, and to our own copy."""
@@ -314,6 +309,8 @@ class NodeGroup:
             self._start_over("the group has ended")
         else:
             self._leader = record["active"]["leader"]
+            if self.seat is not None and isinstance(self.seat.role, Receiver):
+                self.seat.replica.leader = self._leader
 
     def _start_over(self, reason: str) -> None:
         """This group is no more, or we are not in it any more: who still wants it begins anew."""
@@ -436,6 +433,8 @@ class NodeGroup:
                 self._leader = message.leader
             else:
                 self._look_up_again()
+        elif self.is_leaving:
+            self._look_up_again()
 
     def on_accepted(self, sender: Sender, message: Accepted) -> None:
         """What we submitted is stable; for who is no member."""
@@ -447,7 +446,7 @@ class NodeGroup:
         if self.submitter is None or message.to != self.station.identity.incarnation:
             return
         if message.reason == "gap":
-            self.submitter.resend(after=message.last_n)
+            self.submitter.close_gap(message.last_n)
         elif message.first_n <= self.submitter.last:
             self.turn.mark("group-too-old")
             self.submitter.start_anew(message.last_n)
@@ -558,6 +557,11 @@ class NodeGroup:
         if self.is_member and self.seat is not None:
             self.link()
             self.seat.look_at_nodes()
+
+    def send_submitted(self) -> None:
+        """Send what was submitted in this step, all at once."""
+        if self.submitter is not None and self.is_member:
+            self.submitter.send_new(self.delivered)
 
     def flush(self) -> None:
         """Send what was numbered in this step."""

@@ -316,6 +316,8 @@ class NodeGroups:
     def flush(self) -> None:
         """Send what was numbered; ask for what was recovered to be activated."""
         member = self.station.member
+        for group in self._touched:
+            group.send_submitted()
         if not member.isolated:
             self._do_what_waited()
             if member.list_version != self._list_version:

@@ -112,7 +112,7 @@ class Outsider:
         if message.to != self.station.identity.incarnation or self.submitter is None:
             return
         if message.reason == "gap":
-            self.submitter.resend(after=message.last_n)
+            self.submitter.close_gap(message.last_n)
         elif message.first_n <= self.submitter.last:
             self.submitter.start_anew(message.last_n)
             self.give_up("it lay too long: what became of it is not known")

@@ -70,7 +70,8 @@ class Roll:
             self.fence = control.fence
         elif isinstance(control, NodeInserted):
             self.members[control.node] = control.term
-            self.origins.setdefault(control.node, (control.last_n, seq))
+            n, last = self.origins.get(control.node, (control.last_n, seq))
+            self.origins[control.node] = (max(n, control.last_n), last)
             self.fence += 1
         elif isinstance(control, NodeRemoved):
             self.members.pop(control.node, None)

@@ -54,6 +54,7 @@ class Submitter:
         self.relays: tuple[str, ...] = ()  # who passes on what does not reach the leader
         self._to = ""
         self._repeats = 0
+        self._gap_closed_at = -math.inf
         self._first = 1
         self._sent_upto = 0
         self.leader = ""
@@ -77,7 +78,7 @@ class Submitter:
 
     def submit(self, bodies: tuple[bytes, ...]) -> int:
         """Take these in; returns the number of the first, 0 if the window is full."""
-        size = sum(map(len, bodies))
+        size = len(bodies[0]) if len(bodies) == 1 else sum(map(len, bodies))
         if len(self._bodies) + len(bodies) > OUTSTANDING_ENTRIES_MAX or self._bytes + size > OUTSTANDING_BYTES_MAX:
             return 0
         first = self.last + 1
@@ -120,13 +121,13 @@ class Submitter:
             is_large = len(payload) > self._inline_bytes_max
             body = (len(payload), crc32(payload)) if is_large else payload
             if chunk and (size + len(body) > SUBMIT_BYTES_MAX or len(chunk) >= SUBMIT_ENTRIES_MAX):
-                self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk)))
+                self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk), self._first - 1))
                 first += len(chunk)
                 chunk, size = [], 0
             chunk.append(body)
             size += len(body)
         if chunk:
-            self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk)))
+            self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk), self._first - 1))
 
     def accepted(self, upto_n: int) -> None:
         """Everything up to this number is stable."""
@@ -171,6 +172,12 @@ class Submitter:
             if first <= upto:
                 self.turn.mark("group-resubmit")
                 self._send(first, known_seq, upto)
+
+    def close_gap(self, last_n: int) -> None:
+        """The leader misses what was sent before. One answer to many complaints: they are all about the same gap."""
+        if self.turn.now >= self._gap_closed_at + self._timers.repair_delay:
+            self._gap_closed_at = self.turn.now
+            self.resend(after=last_n)
 
     def follow(self, leader: str) -> None:
         """Somebody else leads, or the same one anew: it gets everything that is outstanding."""

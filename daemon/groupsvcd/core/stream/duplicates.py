@@ -61,5 +61,12 @@ class DuplicateFilter:
         self._table.pop(origin, None)
 
     def welcome(self, origin: Origin, last_n: int = 0) -> None:
-        """The origin is known from here on: unless its numbers are, they follow ``last_n``."""
-        self._table.setdefault(origin, (last_n, 0))
+        """The origin is known from here on, and its numbers follow ``last_n``, unless they are beyond it already."""
+        n, seq = self._table.get(origin, (last_n, 0))
+        self._table[origin] = (max(n, last_n), seq)
+
+    def settle(self, origin: Origin, upto_n: int) -> None:
+        """A known origin will not repeat anything up to ``upto_n``, though some of it is lost with a forced view."""
+        row = self._table.get(origin)
+        if row is not None and row[0] < upto_n:
+            self._table[origin] = (upto_n, row[1])

@@ -149,10 +149,14 @@ def b5(stream: GroupStream) -> Iterator[Violation]:
     """Order of sending, in two parts.
 
     *FIFO*: in one run the messages of an origin come in the order of their numbers, without a gap; who begins in the
-    middle of the stream may begin anywhere.
+    middle of the stream may begin anywhere. After a forced view those numbers may be missing that had been delivered to
+    somebody before: they are lost with its tail, and their origin knows them as done.
 
-    *Causal*: what a node submits after it has delivered an entry is ordered behind that entry.
+    *Causal*: what a node submits after it has delivered an entry is ordered behind that entry; unless entries were lost
+    with a forced view, whose numbers are given again.
     """
+    cuts = stream.lineage.cuts
+    shown: dict[str, int] = {}  # origin -> highest number that was ever delivered
     next_n: dict[Part, dict[str, int]] = {}
     reached: dict[Part, int] = {}
     known: dict[tuple[str, int], int] = {}  # message -> what its node had delivered when it was submitted
@@ -171,11 +175,13 @@ def b5(stream: GroupStream) -> Iterator[Violation]:
             mine = next_n.setdefault(me, {})
             expected = mine.get(line.origin, line.n)
             mine[line.origin] = line.n + 1
-            if line.n != expected:
+            lost = bool(cuts) and expected < line.n <= shown.get(line.origin, 0) + 1
+            shown[line.origin] = max(line.n, shown.get(line.origin, 0))
+            if line.n != expected and not lost:
                 text = f"{line.node} delivered message {line.n} of {line.origin}, {expected} would have been next"
                 yield Violation("B5", text, line.i)
             before = known.get((line.origin, line.n), 0)
-            if line.seq <= before:
+            if line.seq <= before and not cuts:
                 text = f"message {line.n} of {line.origin} is {line.seq}; when it was sent {before} was delivered there"
                 yield Violation("B5", text, line.i)
 
