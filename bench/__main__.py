@@ -11,7 +11,18 @@ from pathlib import Path
 
 import attrs
 
-from . import busy_machine, costs, failover, floor, formation, group_failover, memory, multicast, simulator
+from . import (
+    busy_machine,
+    costs,
+    failover,
+    floor,
+    formation,
+    group_failover,
+    memory,
+    multicast,
+    simulator,
+    stopped_receiver,
+)
 from .row import Effort, Measure, Row, table
 
 MEASURES: dict[str, Measure] = {
@@ -26,6 +37,7 @@ MEASURES: dict[str, Measure] = {
     "rates": multicast.rates,
     "form": multicast.formation,
     "leader": group_failover.killed,
+    "stopped": stopped_receiver.measure,
 }
 
 

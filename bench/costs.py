@@ -87,7 +87,9 @@ class Node:
         for write in unsynced:
             self._execute(write.then)
             self._step(Persisted(write.number))
+        began = now()
         ticks = self.engine.deadline <= self._world.clock
+        self.spent["deadline"] += now() - began
         if ticks:
             self._step(Tick())
         began = now()

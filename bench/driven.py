@@ -26,6 +26,7 @@ import msgspec
 
 from groupsvc.testing import LocalDomain
 from groupsvc.testing.local_node import LocalNode, environment
+from groupsvcd.core.views import AttributeValue
 
 from .driver import (
     Answer,
@@ -129,10 +130,18 @@ class DrivenDomain(LocalDomain):
         assert isinstance(node, DrivenNode)
         return node
 
-    def form(self, name: str, nodes: Sequence[str], load: Load, *, record: bool = False) -> Gathering:
+    def form(
+        self,
+        name: str,
+        nodes: Sequence[str],
+        load: Load,
+        *,
+        record: bool = False,
+        attributes: dict[str, AttributeValue] | None = None,
+    ) -> Gathering:
         """A group over these nodes, led by the first of them, once all is settled."""
         for number, node in enumerate(nodes):
-            self.driver(node).tell(Join(name, number, load, record=record))
+            self.driver(node).tell(Join(name, number, load, record=record, attributes=attributes or {}))
             self.driver(node).answer(Joined)
         gathering = Gathering(self, name, tuple(nodes), load)
         self.wait_until(gathering.is_settled, f"{name} has its servers")

@@ -26,7 +26,7 @@ from groupsvcd import config as configuration
 from groupsvcd import daemon
 from groupsvcd.core.nodegroups.controls import ViewStarted, decode_control
 from groupsvcd.core.stream.entries import Entry
-from groupsvcd.core.views import NodeId
+from groupsvcd.core.views import AttributeValue, NodeId
 from groupsvcd.daemon import Daemon
 from groupsvcd.observe import log as logs
 
@@ -49,6 +49,7 @@ class Join(Command, frozen=True, tag="join"):
     load: Load
     send: bool = False
     record: bool = False
+    attributes: dict[str, AttributeValue] = {}
 
 
 class Send(Command, frozen=True, tag="send"):
@@ -264,7 +265,7 @@ class Driver:
         match command:
             case Join(group=group):
                 self._parts[group] = part = Part(self, command)
-                self.groups.join(group, {}, part)
+                self.groups.join(group, dict(command.attributes), part)
             case Send(group=group):
                 self._parts[group].send()
             case Hold(group=group):

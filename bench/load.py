@@ -117,6 +117,15 @@ class Program:
         self.notes.delivered.append((time.monotonic(), self._delivered))
 
 
+SENDER_SHIFT = 56
+"""In a recorded order: sender + 1 above it, its number below."""
+
+
+def sender_of(recorded: int) -> int:
+    """Who sent this entry of a recorded order, which is one of the application's."""
+    return (recorded >> SENDER_SHIFT) - 1
+
+
 class RecordingProgram(Program):
     """Also keeps the whole order, for comparison with that of others; entries that are not the application's are 0."""
 
@@ -132,7 +141,7 @@ class RecordingProgram(Program):
     def deliver(self, seq: int, sender: int | str, payload: bytes) -> None:
         super().deliver(seq, sender, payload)
         who, n = head.unpack_from(payload)
-        self.order.append(who + 1 << 56 | n)
+        self.order.append(who + 1 << SENDER_SHIFT | n)
 
     def skip(self, seq: int) -> None:
         super().skip(seq)
