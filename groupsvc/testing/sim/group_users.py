@@ -22,7 +22,7 @@ import attrs
 
 from groupsvc.wire.history import EventType
 from groupsvcd.core.nodegroups.node_groups import NodeGroups
-from groupsvcd.core.stream.entries import Entry, encode_entry
+from groupsvcd.core.stream.entries import Entry, encode_entry, encode_reference
 from groupsvcd.core.views import AttributeValue, NodeId
 
 if TYPE_CHECKING:
@@ -88,8 +88,14 @@ class Program:
         self.calls += 1
         self.open[body] = (self.calls, n)
         self.users.sent[body] = Sent(group, origin)
-        crc = crc32(encode_entry(*origin, n, body)) if n else 0
+        crc = crc32(self._entry(origin, n, body)) if n else 0
         self.line("submit", "invoke", {"id": self.calls, "name": group}, group=group_id, n=n, crc=crc)
+
+    def _entry(self, origin: tuple[str, int], n: int, body: bytes) -> bytes:
+        """What will stand in the log for this body: a large one travels apart from its order."""
+        if len(body) > self.node.parameters.inline_bytes_max:
+            return encode_reference(*origin, n, len(body), crc32(body))
+        return encode_entry(*origin, n, body)
 
     def end_submit(self, body: bytes, type_: EventType, result: dict[str, Any], *, group_id: int, n: int) -> None:
         """Write what became of it."""
