@@ -129,7 +129,7 @@ def test_receivers_that_come_and_go_never_pause_ordering() -> None:
             began = stage.world.t
             assert stage.world.run_until(
                 lambda body=body: stage.listeners["n2"].bodies[-1:] == [body], within=1.0, every=0.002
-            )  # type: ignore[misc]  # noqa: E501
+            )  # type: ignore[misc]
             waits.append(stage.world.t - began)
             if churn:
                 name = receivers[number % len(receivers)]

@@ -129,6 +129,11 @@ class Voter:
         mine = (self.turn.node, self.state_id)
         return mine in claim.voters and (self.formed or mine in claim.admitted)
 
+    @property
+    def snapshots_cheaply(self) -> bool:
+        """The directory may be large."""
+        return False
+
     def holders(self) -> Holders:
         """Our state id, and the voters as our log has them: goes with every claim and promise."""
         voters = self.voters_in_log()

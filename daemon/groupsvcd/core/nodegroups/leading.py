@@ -65,7 +65,7 @@ class Leading:
         self.view = view
         self.server = server
         self._timers = station.parameters.timers
-        self._origins = DuplicateFilter(group.roll.origins, group.logical_lifetime)
+        self._origins = DuplicateFilter(group.roll.origins, group.settings.logical_lifetime)
         self.sequencer = Sequencer(server, view.epoch, view.k, self._origins, self._timers)
         self._inserting: set[NodeId] = set()
         self._removing: set[NodeId] = set()
@@ -237,7 +237,9 @@ class Leading:
         return self.turn.now - line[n - line[0][0]][2] > 2 * self._timers.beat_interval
 
     def _is_held(self, payload_id: PayloadId) -> bool:
-        return len(self._data_held.get(payload_id, ())) >= min(self.group.data_k or self.view.k, len(self.view.servers))
+        return len(self._data_held.get(payload_id, ())) >= min(
+            self.group.settings.data_k or self.view.k, len(self.view.servers)
+        )
 
     def _move_up(self, origin: NodeId) -> None:
         line = self._waiting.get(origin)
@@ -280,7 +282,7 @@ class Leading:
     # --- Servers and receivers ---
 
     def _server_of(self, node: NodeId) -> ServerId:
-        return self.station.server(node, durable=self.group.durable)
+        return self.station.server(node, durable=self.group.settings.durable)
 
     def on_opened(self, sender: Sender, opened: Opened) -> None:
         """A server of the view has the log that we opened."""
@@ -311,7 +313,8 @@ class Leading:
         """Up to where everybody has delivered; who lags behind the whole history is not waited for."""
         log = self.server.log
         kept_max = min(
-            self.group.history_entries_max, self.group.history_bytes_max * len(log.entries) // max(log.bytes, 1)
+            self.group.settings.history_entries_max,
+            self.group.settings.history_bytes_max * len(log.entries) // max(log.bytes, 1),
         )
         lines = [
             self.server.delivered if node == self.station.me else self._seen.get(node, 0)
@@ -344,7 +347,7 @@ class Leading:
         if not any(server in self.view.servers for server in servers):
             return
         self._proposed = servers
-        k = min(self.group.k_wanted, len(servers))
+        k = min(self.group.settings.k_wanted, len(servers))
         if leader != self.view.leader:
             self.turn.mark("group-handover")
         elif len(servers) > len(self.view.servers):
@@ -366,7 +369,7 @@ class Leading:
             server for server in self.view.servers if ours.get(server) in staying and not self._is_mute(server[0])
         ]
         for node in staying:
-            if len(servers) >= self.group.replicas:
+            if len(servers) >= self.group.settings.replicas:
                 break
             server = self._server_of(node)
             if server not in servers and node not in self._failing and self._has_caught_up(node):

@@ -16,8 +16,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ..domain.commands import FormGroup, encode_command
-from ..domain.groups import default_k
-from ..domain.limits import GROUP_SERVERS_WANTED
 from ..effects import Subscribe, Unsubscribe
 from ..identity import Sender
 from ..invariants import invariant
@@ -42,11 +40,12 @@ from ..stream.server import Server
 from ..views import AttributeValue, NodeId, View
 from .controls import NodeInserted, NodesFailed, ViewStarted, decode_control
 from .group_carrier import GroupCarrier
-from .roll import PRUNE_EVERY, Roll
+from .group_settings import GroupSettings
+from .roll import PRUNE_EVERY, Roll, decode_checkpoint, encode_checkpoint
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter
-from .user import User
+from .user import Machine, User
 
 
 class Phase(enum.Enum):
@@ -75,11 +74,13 @@ class NodeGroup:
         self.name = name
         self.id = 0
         self.attributes = attributes
+        self.settings = GroupSettings(attributes, station.parameters)
         self.phase = Phase.FINDING
         self.users: list[User] = []
         self.returning: list[User] = []
         self.leaving: set[NodeId] = set()  # who told us, as leader, that it leaves
-        self.roll = Roll(self.logical_lifetime)
+        self.roll = Roll(self.settings.logical_lifetime)
+        self.machine: Machine | None = None
         self.seat: Seat | None = None
         self.submitter: Submitter | None = None
         self._leader = ""  # as far as we know, while we are no member
@@ -93,50 +94,12 @@ class NodeGroup:
         self._batch: list[Entry] = []
         self._batch_first = 0
         self._changed_at = 0
+        self._inserted_seq = 0
         self._attempts = 0
         self._repeat_at = math.inf
         self._wait = self._timers.repeat_first
 
-    # --- What the group is ---
-
-    @property
-    def durable(self) -> bool:
-        """Whether disks hold the stream."""
-        return self.attributes.get("durable") is True
-
-    @property
-    def replicas(self) -> int:
-        """How many servers there should be."""
-        return self._number("replicas", GROUP_SERVERS_WANTED)
-
-    @property
-    def k_wanted(self) -> int:
-        """How many of them must hold an entry."""
-        return self._number("commit_k", default_k(self.replicas))
-
-    @property
-    def data_k(self) -> int:
-        """How many servers must have a large payload before it gets a number; 0: as many as must hold an entry."""
-        return self._number("data_k", 0)
-
-    @property
-    def logical_lifetime(self) -> int:
-        """Numbers after which what was not numbered yet never is."""
-        return self._number("logical_lifetime", self.station.parameters.logical_lifetime)
-
-    @property
-    def history_entries_max(self) -> int:
-        """How far a member may lag before nobody waits for it."""
-        return self._number("history_entries_max", self.station.parameters.history_entries_max)
-
-    @property
-    def history_bytes_max(self) -> int:
-        """The same in bytes."""
-        return self._number("history_bytes_max", self.station.parameters.history_bytes_max)
-
-    def _number(self, attribute: str, otherwise: int) -> int:
-        value = self.attributes.get(attribute)
-        return value if type(value) is int else otherwise
+    # --- Where this node is with it ---
 
     @property
     def is_leaving(self) -> bool:
@@ -273,7 +236,8 @@ class NodeGroup:
     def _take_record(self, record: dict[str, Any]) -> None:
         self.id = record["id"]
         self.attributes = record["attributes"]
-        self.roll = Roll(self.logical_lifetime)
+        self.settings = GroupSettings(self.attributes, self.station.parameters)
+        self.roll = Roll(self.settings.logical_lifetime)
         self.submitter = self._known_as(self.id, self)
         self.submitter.disseminate = self._disseminate
         self.turn.effects.append(Subscribe(topic_of(self.id)))
@@ -322,12 +286,16 @@ class NodeGroup:
         """We are a member."""
         if message.to != self.station.identity.incarnation or self.phase is not Phase.INSERTING:
             return
+        self._inserted_seq = message.seq
+        begins = 0 if self.machine is not None else message.seq
         stored = StoredStream(
-            accepted=message.epoch, base=message.seq, checkpoint_seq=message.seq, checkpoint=message.state
+            accepted=message.epoch, base=begins, checkpoint_seq=begins, checkpoint=encode_checkpoint(message.state, b"")
         )
         seat = self._sit(stored)
-        self.turn.journal("restored", group=self.id, epoch=message.epoch, seq=message.seq)
+        self.turn.journal("restored", group=self.id, epoch=message.epoch, seq=begins)
         self.roll.restore(message.state)
+        if not begins:
+            seat.replica.intake.expect(message.seq, self.turn.now)  # the newest checkpoint, and what came after it
         self._now_member()
         seat.follow(sender.name)
         self._note_own_entries()
@@ -342,7 +310,7 @@ class NodeGroup:
         station = self.station
         parameters = station.parameters
         carrier = GroupCarrier(
-            self.turn, self.id, station.member, durable=self.durable, journals_entries=parameters.journal_full
+            self.turn, self.id, station.member, durable=self.settings.durable, journals_entries=parameters.journal_full
         )
         retention = Retention(
             checkpoint_every=parameters.group_checkpoint_every, margin=parameters.retention_margin,
@@ -521,12 +489,17 @@ class NodeGroup:
             seat.leading.delivered(seq, control)
 
     def restore(self, seq: int, state: bytes) -> None:
-        """What we missed is no longer kept: the roll goes on from a checkpoint, the users have lost the group."""
-        self._batch = []
-        self.roll.restore(state)
+        """What we missed is no longer kept: go on from a checkpoint. Users without a machine have lost the group."""
+        self.hand_up()
+        checkpoint = decode_checkpoint(state)
+        self.roll.restore(checkpoint.roll)
         self._note_own_entries()
-        self.turn.mark("group-lagged")
-        self.forsake("lagged: entries that were not delivered here are no longer kept")
+        if self.machine is not None:
+            self.turn.mark("group-resynchronised")
+            self.machine.restore(seq, checkpoint.application)
+        else:
+            self.turn.mark("group-lagged")
+            self.forsake("lagged: entries that were not delivered here are no longer kept")
 
     def forsake(self, reason: str) -> None:
         """The users have lost the group. The node leaves in due form: it may be one of the servers."""
@@ -539,8 +512,14 @@ class NodeGroup:
             user.lost(reason)
 
     def snapshot(self) -> bytes:
-        """The roll."""
-        return self.roll.snapshot()
+        """The roll, and the state of the application if it has one."""
+        self.hand_up()  # a machine has applied what was delivered
+        return encode_checkpoint(self.roll.snapshot(), self.machine.snapshot() if self.machine is not None else b"")
+
+    @property
+    def snapshots_cheaply(self) -> bool:
+        """The roll is small; an application's state may not be."""
+        return self.machine is None
 
     def holders(self) -> Holders:
         """No disks are named in a group's log: the directory names them."""
@@ -576,7 +555,8 @@ class NodeGroup:
                 user.delivered(self._batch_first, batch)
         if self._changed_at:
             seq, self._changed_at = self._changed_at, 0
-            if self.is_member and self.station.me not in self.roll.members:
+            is_in = self.station.me in self.roll.members or self.delivered < self._inserted_seq
+            if self.is_member and not is_in:
                 self.end("left" if self.phase is Phase.LEAVING else "this node was removed from the group")
                 return
             members = tuple(self.roll.members)

@@ -55,7 +55,7 @@ from .outsider import Outsider, Stranger
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter
-from .user import Keeper, User
+from .user import Keeper, Machine, User
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, DataAsk, Refused, GroupIs)
 """Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
@@ -137,11 +137,18 @@ class NodeGroups:
 
     # --- Users ---
 
-    def join(self, name: str, attributes: dict[str, AttributeValue], user: User) -> None:
-        """``user`` takes part in the group, which is formed if there is none."""
+    def join(
+        self, name: str, attributes: dict[str, AttributeValue], user: User, machine: Machine | None = None
+    ) -> None:
+        """``user`` takes part in the group, which is formed if there is none.
+
+        With a ``machine`` this node has the state that all entries of the group add up to, from the newest checkpoint
+        on. Either all members have one or none: it is the first user on a node that decides for it.
+        """
         group = self._by_name.get(name)
         if group is None:
             group = self._new(name, attributes)
+            group.machine = machine
             group.find()
         group.add_user(user)
         self._touched[group] = None
@@ -229,7 +236,7 @@ class NodeGroups:
         if self._by_name.get(group.name) is group:
             del self._by_name[group.name]
         for user in group.returning:
-            self.join(group.name, group.attributes, user)
+            self.join(group.name, group.attributes, user, group.machine)
 
     def start_again(self, reason: str) -> None:
         """This node goes on under a new incarnation: what the old one carried goes on without it."""

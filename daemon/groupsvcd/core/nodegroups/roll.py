@@ -97,3 +97,23 @@ class Roll:
         self.fence = stored.fence
         self.members = {(name, inc): term for name, inc, term in stored.members}
         self.origins = {(name, inc): (n, seq) for name, inc, n, seq in stored.origins}
+
+
+class Checkpoint(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What a copy of the stream can go on from: the roll and, if the application has one, its state."""
+
+    roll: bytes
+    application: bytes
+
+
+_checkpoint_decoder: msgspec.msgpack.Decoder[Checkpoint] = msgspec.msgpack.Decoder(Checkpoint)
+
+
+def encode_checkpoint(roll: bytes, application: bytes) -> bytes:
+    """The bytes of a checkpoint."""
+    return _encoder.encode(Checkpoint(roll, application))
+
+
+def decode_checkpoint(state: bytes) -> Checkpoint:
+    """The checkpoint that the bytes stand for."""
+    return _checkpoint_decoder.decode(state)

@@ -88,7 +88,7 @@ class Seat:
 
     @property
     def _mine(self) -> ServerId:
-        return self.station.server(self.station.me, durable=self.group.durable)
+        return self.station.server(self.station.me, durable=self.group.settings.durable)
 
     # --- Roles ---
 
@@ -155,7 +155,7 @@ class Seat:
         entry = self.station.member.nodes.get(name)
         if entry is None or entry.status != "up":
             return False
-        server = self.station.server((name, entry.incarnation), durable=self.group.durable)
+        server = self.station.server((name, entry.incarnation), durable=self.group.settings.durable)
         return server in view.servers or server in base.servers
 
     def _enough_opened(self) -> None:
@@ -285,7 +285,7 @@ class Seat:
 
     def _server_behind(self, sender: Sender) -> bool:
         """Whether this very process may speak as a server in what we recover."""
-        server = self.station.server((sender.name, sender.incarnation), durable=self.group.durable)
+        server = self.station.server((sender.name, sender.incarnation), durable=self.group.settings.durable)
         return self._granted is not None and self._granted.recognises(server)
 
     def on_promised(self, sender: Sender, message: Promised) -> None:
@@ -303,7 +303,7 @@ class Seat:
     def on_held(self, sender: Sender, message: Held) -> None:
         """A server says what it has."""
         if self.leading is not None:
-            server = self.station.server((sender.name, sender.incarnation), durable=self.group.durable)
+            server = self.station.server((sender.name, sender.incarnation), durable=self.group.settings.durable)
             if server in self.leading.view.servers:
                 self.leading.on_held(sender, message)
 

@@ -29,6 +29,20 @@ class User(Protocol):
         """Nothing more comes; whoever joins again begins anew."""
 
 
+class Machine(Protocol):
+    """A state that the entries of a group add up to, at every member the same (SAM-07).
+
+    ``User.delivered`` applies entries to it. A member that is new, or that missed what is no longer kept, gets the
+    state of another one and goes on from there, while the traffic goes on.
+    """
+
+    def snapshot(self) -> bytes:
+        """The state after everything that was delivered so far."""
+
+    def restore(self, seq: int, state: bytes) -> None:
+        """Become the state after entry ``seq``; the next one that is delivered is the one behind it."""
+
+
 class Keeper:
     """The daemon itself, which carries a group that a client had formed; nothing of it concerns it."""
 

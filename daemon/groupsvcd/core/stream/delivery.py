@@ -36,6 +36,10 @@ class Host(Protocol):
     def snapshot(self) -> bytes:
         """The state after the entry delivered last."""
 
+    @property
+    def snapshots_cheaply(self) -> bool:
+        """Whether a snapshot may be taken whenever it saves memory, and not only from time to time."""
+
     def holders(self) -> Holders:
         """Whose disks hold the stream, as our log has it; nothing where there are no disks."""
 

@@ -85,7 +85,8 @@ class Replica:
         """Everybody has delivered what is up to ``discard``."""
         if discard > self.discard_said:
             self.discard_said = discard
-        if self.retention.until_discarded and self.discard_said >= self.log.last == self.delivered > self.log.base:
+        idle = self.discard_said >= self.log.last == self.delivered > self.log.base
+        if idle and self.retention.until_discarded and self.host.snapshots_cheaply:
             self._take_checkpoint(keep=0)  # nobody lags: an idle group needs no history
 
     def _take_checkpoint(self, keep: int | None = None) -> None:

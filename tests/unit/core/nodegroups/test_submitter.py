@@ -81,7 +81,7 @@ def test_a_repetition_says_how_far_the_stream_was_known_when_it_was_first_sent()
     assert [Submit(9, 1, 5, (b"a",)), Submit(9, 2, 8, (b"b", b"c"))] == [submit for _, submit in pen.sent()]
     pen.submitter.accepted(2)
     pen.wait()
-    assert [Submit(9, 3, 8, (b"c",))] == [submit for _, submit in pen.sent()]
+    assert [Submit(9, 3, 8, (b"c",), 2)] == [submit for _, submit in pen.sent()]
 
 
 def test_only_what_is_not_stable_is_outstanding() -> None:
@@ -127,7 +127,7 @@ def test_a_new_leader_gets_everything_that_is_outstanding_at_once() -> None:
     pen.submitter.accepted(1)
     pen.sent()
     pen.submitter.follow("F")
-    assert [("F", Submit(9, 2, 0, (b"b",)))] == pen.sent()
+    assert [("F", Submit(9, 2, 0, (b"b",), 1))] == pen.sent()
 
 
 def test_a_gap_is_closed_by_sending_from_there_on() -> None:
@@ -163,7 +163,7 @@ def test_after_what_lay_too_long_numbers_go_on_behind_the_last_that_was_numbered
     pen.submitter.start_anew(after=1)
     assert (0, math.inf) == (pen.submitter.outstanding, pen.submitter.deadline)
     assert 2 == pen.submit("new", known_seq=900)
-    assert [("D", Submit(9, 2, 900, (b"new",)))] == pen.sent()
+    assert [("D", Submit(9, 2, 900, (b"new",), 1))] == pen.sent()
 
 
 def test_a_submission_without_an_echo_goes_through_another_server() -> None:

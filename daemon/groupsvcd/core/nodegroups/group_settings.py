@@ -1,0 +1,55 @@
+"""A group's attributes, as far as they concern its stream, with what holds where none is given."""
+
+from __future__ import annotations
+
+from ..domain.groups import default_k
+from ..domain.limits import GROUP_SERVERS_WANTED
+from ..parameters import Parameters
+from ..views import AttributeValue
+
+
+class GroupSettings:
+    """What was agreed upon when the group was formed."""
+
+    def __init__(self, values: dict[str, AttributeValue], parameters: Parameters) -> None:
+        self._values = values
+        self._parameters = parameters
+
+    @property
+    def durable(self) -> bool:
+        """Whether disks hold the stream."""
+        return self._values.get("durable") is True
+
+    @property
+    def replicas(self) -> int:
+        """How many servers there should be."""
+        return self._number("replicas", GROUP_SERVERS_WANTED)
+
+    @property
+    def k_wanted(self) -> int:
+        """How many of them must hold an entry."""
+        return self._number("commit_k", default_k(self.replicas))
+
+    @property
+    def data_k(self) -> int:
+        """How many servers must have a large payload before it gets a number; 0: as many as must hold an entry."""
+        return self._number("data_k", 0)
+
+    @property
+    def logical_lifetime(self) -> int:
+        """Numbers after which what was not numbered yet never is."""
+        return self._number("logical_lifetime", self._parameters.logical_lifetime)
+
+    @property
+    def history_entries_max(self) -> int:
+        """How far a member may lag before nobody waits for it."""
+        return self._number("history_entries_max", self._parameters.history_entries_max)
+
+    @property
+    def history_bytes_max(self) -> int:
+        """The same in bytes."""
+        return self._number("history_bytes_max", self._parameters.history_bytes_max)
+
+    def _number(self, attribute: str, otherwise: int) -> int:
+        value = self._values.get(attribute)
+        return value if type(value) is int else otherwise
