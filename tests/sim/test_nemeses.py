@@ -6,12 +6,14 @@ import random
 
 import pytest
 
-from groupsvc.testing.sim import NEMESES, Habits, Plan, World, converge, run_plan
+from groupsvc.testing.sim import NEMESES, GroupHabits, Habits, Plan, World, converge, run_plan
 from groupsvc.testing.sim.cuts import Bridge, Halves, MajoritiesRing
+from groupsvc.testing.sim.group_nemeses import GROUP_NEMESES
 from groupsvc.testing.sim.nemeses import LoseDisk, OldDiskReturns, QuestionStorm
 
 TOY = "tests.sim.toy_engine:ToyEngine"
-NEEDS_MORE_THAN_A_TOY = {"lose-disk", "bit-flip", "truncate", "replace-voter", "old-disk-returns"}
+OF_GROUPS = {nemesis.name for nemesis in GROUP_NEMESES}
+NEEDS_MORE_THAN_A_TOY = {"lose-disk", "bit-flip", "truncate", "replace-voter", "old-disk-returns", *OF_GROUPS}
 
 
 @pytest.mark.parametrize("name", sorted(set(NEMESES) - NEEDS_MORE_THAN_A_TOY))
@@ -20,6 +22,18 @@ def test_a_world_recovers_from_it(name: str) -> None:
     world.run(until=25.0)
     converge(world)
     assert [] == world.failures
+    assert world.marks[f"fault {name}"] > 1
+
+
+@pytest.mark.parametrize("name", sorted(OF_GROUPS))
+def test_groups_outlive_it(name: str) -> None:
+    """What is lost with a quorum is allowed for. Nobody contradicts anybody, and in the end the group is whole."""
+    plan = Plan(
+        seed=5, nodes=6, seconds=25.0, faults=(name,), fault_gap_s=2.0,
+        group_habits=GroupHabits(groups=2, members=8, think_s=0.3),
+    )  # fmt: skip
+    world, trial = run_plan(plan)
+    assert () == trial.failures
     assert world.marks[f"fault {name}"] > 1
 
 

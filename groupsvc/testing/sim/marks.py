@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .nemeses import ALL
+from .nemeses import BY_NAME
 
-FAULT_MARKS: tuple[str, ...] = tuple(f"fault {nemesis.name}" for nemesis in ALL)
+FAULT_MARKS: tuple[str, ...] = tuple(f"fault {name}" for name in BY_NAME)
 
 ENGINE_MARKS: tuple[str, ...] = (
     "answered-again", "better-canvasses-at-once", "blank-voter-joins", "canvass",
@@ -34,7 +34,7 @@ GROUP_MARKS: tuple[str, ...] = (
 )  # fmt: skip
 """The same for the streams of groups."""
 
-REQUIRED: tuple[str, ...] = FAULT_MARKS + ENGINE_MARKS
+REQUIRED: tuple[str, ...] = FAULT_MARKS + ENGINE_MARKS + GROUP_MARKS
 
 
 def missing(marks: Mapping[str, int], required: tuple[str, ...] = REQUIRED) -> list[str]:

@@ -1,6 +1,7 @@
-"""The enemies of a domain, by name: those of processes, disks and clocks are here, those of links in ``cuts``.
+"""The enemies of a domain, by name.
 
-They hurt only what they may: the protocol promises nothing once a majority of disks is lost, so ``lose-disk``
+Those of processes, disks and clocks are here, those of links in ``cuts``, those that are after groups in
+``group_nemeses``. They hurt only what they may: the protocol promises nothing once a majority of disks is lost, so ``lose-disk``
 never takes more than a minority until the domain has made the blank voters whole. Everything else may overlap
 freely, and ends with ``World.heal``.
 """
@@ -28,6 +29,7 @@ from .cuts import (
     SwizzleClog,
 )
 from .disk import SYNC_S_MIN
+from .group_nemeses import GROUP_NEMESES
 from .nemesis import Nemesis
 from .node import Node, Trap
 
@@ -240,8 +242,8 @@ class KillDuringRecovery(Nemesis):
             self.restart_later(self.world.nodes[leader], 0.5 + self.rng.random() * 2)
         return f"at {kind}"
 
-    def _spoke(self, node: Node, kind: str, epoch: int) -> None:
-        if kind != self.kind or self.ended:
+    def _spoke(self, node: Node, kind: str, stream: int, epoch: int) -> None:
+        if stream or kind != self.kind or self.ended:
             return
         self.ended = True
         how = self.rng.randrange(4)
@@ -466,7 +468,7 @@ ALL: tuple[type[Nemesis], ...] = (
     StaleTail, OldDiskReturns, QuestionStorm, KillDuringCompaction, BitFlip, Truncate,
 )  # fmt: skip
 
-BY_NAME: dict[str, type[Nemesis]] = {nemesis.name: nemesis for nemesis in ALL}
+BY_NAME: dict[str, type[Nemesis]] = {nemesis.name: nemesis for nemesis in (*ALL, *GROUP_NEMESES)}
 
 HARMLESS_TO_MEMORY = (
     "pause", "isolate-leader", "isolate-one", "halves", "majorities-ring", "bridge", "one-way", "swizzle-clog",

@@ -126,7 +126,7 @@ class Node:
         self.idle_ticks = 0
         self.trap: Trap | None = None
         self.on_persisted: Callable[[Node], None] | None = None
-        self.on_spoke: Callable[[Node, str, int], None] | None = None
+        self.on_spoke: Callable[[Node, str, int, int], None] | None = None  # kind, stream, epoch
         self.undone: list[Effect] = []
         self.inbox: list[tuple[Callable[[Any], None], Any]] = []
         self.addresses: dict[str, str] = {}
@@ -593,7 +593,7 @@ class Node:
     def _spoke(self, kind: str, stream: int, epoch: int) -> None:
         self.line("spoke", {"kind": kind}, group=stream, epoch=epoch)
         if self.on_spoke is not None:
-            self.on_spoke(self, kind, epoch)
+            self.on_spoke(self, kind, stream, epoch)
 
     def status(self) -> Status | None:
         """What the daemon would say of itself; None while it is down or stands still."""

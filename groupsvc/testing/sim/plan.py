@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from .clients import Habits
+from .group_nemeses import GROUP_NEMESES, GROUP_NEMESES_HARMLESS_TO_MEMORY
 from .group_users import GroupHabits
 from .nemeses import ALL, HARMLESS_TO_MEMORY
 from .network import CALM, Weather
@@ -69,7 +70,16 @@ def draw(seed: int) -> Plan:
         "inline_bytes_max": rng.choice([20, 1_000, 16 * 1024]),
     }
     nodes = plan.nodes + (rng.randint(0, 3) if plan.nodes < 10 else 0)
-    return attrs.evolve(plan, nodes=nodes, group_habits=habits, parameters={**plan.parameters, **common})
+    enemies = [nemesis.name for nemesis in rng.sample(GROUP_NEMESES, rng.choice([0, 1, 1, 2, 3]))]
+    if not plan.parameters_of.get("n1", {}).get("durable", True):
+        enemies = [name for name in enemies if name in GROUP_NEMESES_HARMLESS_TO_MEMORY]
+    return attrs.evolve(
+        plan,
+        nodes=nodes,
+        faults=(*plan.faults, *enemies),
+        group_habits=habits,
+        parameters={**plan.parameters, **common},
+    )
 
 
 def draw_domain(seed: int) -> Plan:
