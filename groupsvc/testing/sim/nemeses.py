@@ -1,9 +1,9 @@
 """The enemies of a domain, by name.
 
 Those of processes, disks and clocks are here, those of links in ``cuts``, those that are after groups in
-``group_nemeses``. They hurt only what they may: the protocol promises nothing once a majority of disks is lost, so ``lose-disk``
-never takes more than a minority until the domain has made the blank voters whole. Everything else may overlap
-freely, and ends with ``World.heal``.
+``group_nemeses``. They hurt only what they may: the protocol promises nothing once a majority of disks is lost, so
+``lose-disk`` never takes more than a minority until the domain has made the blank voters whole. Everything else may
+overlap freely, and ends with ``World.heal``.
 """
 
 from __future__ import annotations
