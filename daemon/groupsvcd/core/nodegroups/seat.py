@@ -183,6 +183,8 @@ class Seat:
             "view_active", group=self.group.id, epoch=view.epoch, seq=server.log.last, leader=view.leader,
             servers=[list(one) for one in view.servers], k=view.k, base=view.base, forced=view.forced, fence=view.fence,
         )  # fmt: skip
+        if server.log.last > server.stable:
+            self.turn.journal("stable", group=self.group.id, epoch=view.epoch, seq=server.log.last)
         server.learn_stable(server.log.last)  # k hold all of it, and nobody else can be given an older epoch
         self.leading = Leading(self.group, server, view)
         self.leading.start(opened_by)
