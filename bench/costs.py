@@ -195,7 +195,7 @@ class World:
             if condition():
                 return
             moved = [node.round() for node in self.nodes.values()]
-            if any(moved):
+            if any(moved) or any(node.inbox for node in self.nodes.values()):
                 self.clock += ROUND_S
             else:
                 self.clock = max(self.clock, min(node.engine.deadline for node in self.nodes.values()))
