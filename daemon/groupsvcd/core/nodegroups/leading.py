@@ -142,6 +142,8 @@ class Leading:
         failed = tuple(node for node in known if self.station.is_down(node) and node not in self._failing)
         if failed:
             self._fail(failed)
+        for payload_id in [one for one in self._data_held if self.station.is_down(one[:2])]:
+            del self._data_held[payload_id]  # of somebody who got nothing ordered
 
     def _fail(self, nodes: tuple[NodeId, ...]) -> None:
         self._failing.update(nodes)
