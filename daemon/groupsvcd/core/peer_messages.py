@@ -339,10 +339,14 @@ class DataAsk(StreamMessage, tag=int(Kind.DATA_ASK)):
 
 
 class Accepted(StreamMessage, tag=int(Kind.ACCEPTED)):
-    """To incarnation ``to``, which is no member: what it submitted up to its number ``upto_n`` is stable."""
+    """To incarnation ``to``, which is no member: what it submitted up to its number ``upto_n`` is stable.
+
+    The stream is stable up to ``seq``: what it submits next says that it knew so much.
+    """
 
     to: int
     upto_n: int
+    seq: int
 
 
 class Seen(StreamMessage, tag=int(Kind.SEEN)):
@@ -418,9 +422,10 @@ class Insert(StreamMessage, tag=int(Kind.INSERT)):
 
 
 class Inserted(StreamMessage, tag=int(Kind.INSERTED)):
-    """Incarnation ``to`` is a member. ``state`` is the node group after entry ``seq``; go on with the next one."""
+    """Incarnation ``to`` is a member, for its ``term``. ``state`` is the roll after entry ``seq``; go on from there."""
 
     to: int
+    term: int
     epoch: int
     seq: int
     state: bytes
@@ -433,9 +438,10 @@ class Leave(StreamMessage, tag=int(Kind.LEAVE)):
 
 
 class Left(StreamMessage, tag=int(Kind.LEFT)):
-    """Incarnation ``to`` is no member of this group."""
+    """Incarnation ``to`` is no member of this group: the answer to its Leave with this ``term``."""
 
     to: int
+    term: int
 
 
 class Complaint(PeerMessage, tag=int(Kind.COMPLAINT)):

@@ -240,8 +240,11 @@ class GroupTable:
         if not servers:
             self.put(msgspec.structs.replace(group, pending=None))
             return
-        leader = next((name for name, which in servers if (name, which) in active), servers[0][0])
-        self.grant(group, seq, leader, servers, k=min(group.k_wanted, len(servers)), forced=False)
+        of_active = [name for name, which in servers if (name, which) in active]
+        leader = group.active.leader if group.active.leader in of_active else (of_active or [servers[0][0]])[0]
+        # Once the quorum is lost for ever it stays so, whoever is to go on: also who opened what a forced grant chose.
+        forced = group.pending is not None and group.pending.forced
+        self.grant(group, seq, leader, servers, k=min(group.k_wanted, len(servers)), forced=forced)
 
     def activate(self, group: Group, seq: int) -> Group:
         """Entry ``seq`` makes the pending view the active one."""

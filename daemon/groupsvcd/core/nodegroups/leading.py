@@ -114,7 +114,8 @@ class Leading:
     def welcome(self, node: NodeId, seq: int) -> None:
         """Give a member what it needs to follow: the roll after entry ``seq``."""
         self.group.reach(node[0])
-        inserted = Inserted(self.server.stream, node[1], self.view.epoch, seq, self.group.roll.snapshot())
+        term = self.group.roll.members[node]
+        inserted = Inserted(self.server.stream, node[1], term, self.view.epoch, seq, self.group.roll.snapshot())
         self.server.carrier.vouch(node[0], inserted)
 
     def on_leave(self, sender: Sender, leave: Leave) -> None:
@@ -123,7 +124,7 @@ class Leading:
         term = self.group.roll.members.get(node)
         if term is None:
             self.group.reach(node[0])
-            self.server.carrier.vouch(sender.name, Left(self.server.stream, sender.incarnation))
+            self.server.carrier.vouch(sender.name, Left(self.server.stream, sender.incarnation, leave.term))
         elif leave.term >= term:
             self.group.leaving.add(node)
             self._let_go()
@@ -188,6 +189,9 @@ class Leading:
                 self._refuse(origin, submit.first_n, 0, Verdict.TOO_OLD)
             return
         if origin in self._failing:
+            return
+        if not submit.bodies:
+            self._accepted[origin] = self.group.roll.origins.get(origin, (0, 0))[0]  # it asks where the stream stands
             return
         if origin not in self._waiting:
             self._origins.settle(origin, submit.settled)
@@ -314,10 +318,9 @@ class Leading:
     def _discard_line(self) -> int:
         """Up to where everybody has delivered; who lags behind the whole history is not waited for."""
         log = self.server.log
-        kept_max = min(
-            self.group.settings.history_entries_max,
-            self.group.settings.history_bytes_max * len(log.entries) // max(log.bytes, 1),
-        )
+        settings = self.group.settings
+        size = log.bytes + self.server.replica.library.payloads.bytes
+        kept_max = min(settings.history_entries_max, settings.history_bytes_max * len(log.entries) // max(size, 1))
         lines = [
             self.server.delivered if node == self.station.me else self._seen.get(node, 0)
             for node in self.group.roll.members
@@ -358,7 +361,7 @@ class Leading:
             self.turn.mark("group-view-shrunk")
         command = ProposeView(self.server.stream, self.view.epoch, leader, servers, k, self.station.me)
         about = f"proposing a view of {self.group.name!r}"
-        self.group.command(about, lambda: encode_command(command), self._proposal_answered)
+        self.group.command(about, lambda: encode_command(command), self._proposal_answered, self._errand_failed)
 
     def _wanted(self) -> tuple[str, tuple[ServerId, ...]] | None:
         """(leader, servers) as they should be; None if nobody would be left."""
@@ -405,7 +408,13 @@ class Leading:
     def _drop(self) -> None:
         self._dropping = True
         command = DropGroup(self.server.stream, self.view.epoch, self.station.me)
-        self.group.command(f"ending {self.group.name!r}", lambda: encode_command(command), self._drop_answered)
+        about = f"ending {self.group.name!r}"
+        self.group.command(about, lambda: encode_command(command), self._drop_answered, self._errand_failed)
+
+    def _errand_failed(self, text: str) -> None:
+        """What became of it is not known: look again."""
+        self._proposed, self._dropping = (), False
+        self._propose_not_before = self.turn.now + self._timers.repeat_first
 
     def _drop_answered(self, answer: dict[str, Any]) -> None:
         self._dropping = False
@@ -426,7 +435,7 @@ class Leading:
         if self._accepted:
             for (name, incarnation), n in self._accepted.items():
                 self.group.reach(name)
-                self.server.carrier.vouch(name, Accepted(self.server.stream, incarnation, n))
+                self.server.carrier.vouch(name, Accepted(self.server.stream, incarnation, n, self.server.stable))
             self._accepted.clear()
 
     @property

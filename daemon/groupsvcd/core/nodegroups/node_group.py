@@ -95,6 +95,7 @@ class NodeGroup:
         self._batch_first = 0
         self._changed_at = 0
         self._inserted_seq = 0
+        self._shown: tuple[str, ...] = ()  # the members as of our insertion
         self._attempts = 0
         self._repeat_at = math.inf
         self._wait = self._timers.repeat_first
@@ -232,6 +233,9 @@ class NodeGroup:
         seat = self._sit(StoredStream(promised=view.epoch, accepted=view.epoch))
         self._now_member()
         seat.form(view)
+        if not self.users:
+            self.phase = Phase.LEAVING
+            self._again_soon()
 
     def _take_record(self, record: dict[str, Any]) -> None:
         self.id = record["id"]
@@ -266,7 +270,8 @@ class NodeGroup:
         self._ask(self._found_again)
 
     def _found_again(self, answer: dict[str, Any]) -> None:
-        if self.phase not in (Phase.INSERTING, Phase.LEAVING):
+        is_following = self.phase is Phase.CARRYING and self.seat is not None and self.seat.is_following
+        if self.phase not in (Phase.INSERTING, Phase.LEAVING) and not is_following:
             return
         record = answer.get("group")
         if record is None or record["id"] != self.id:
@@ -284,7 +289,8 @@ class NodeGroup:
 
     def on_inserted(self, sender: Sender, message: Inserted) -> None:
         """We are a member."""
-        if message.to != self.station.identity.incarnation or self.phase is not Phase.INSERTING:
+        mine = (message.to, message.term) == (self.station.identity.incarnation, self.key)
+        if not mine or self.phase is not Phase.INSERTING:
             return
         self._inserted_seq = message.seq
         begins = 0 if self.machine is not None else message.seq
@@ -293,13 +299,20 @@ class NodeGroup:
         )
         seat = self._sit(stored)
         self.turn.journal("restored", group=self.id, epoch=message.epoch, seq=begins)
-        self.roll.restore(message.state)
-        if not begins:
+        welcome = Roll(self.settings.logical_lifetime)
+        welcome.restore(message.state)
+        self._shown = tuple(name for name, _ in welcome.members)
+        if begins:
+            self.roll = welcome
+        else:
             seat.replica.intake.expect(message.seq, self.turn.now)  # the newest checkpoint, and what came after it
         self._now_member()
-        seat.follow(sender.name)
+        seat.follow(sender.name, welcome.server_names)
         self._note_own_entries()
         assert self.submitter is not None
+        self.submitter.relays = tuple(
+            name for name in welcome.server_names if name not in (sender.name, self.turn.node)
+        )
         self.submitter.follow(sender.name)
         self.submitter.send_new(message.seq)
         if not self.users:
@@ -333,6 +346,8 @@ class NodeGroup:
     def link(self) -> None:
         """Be connected to all who carry the group, and to whom we recover from."""
         names = dict.fromkeys(name for name, _ in self.roll.members)
+        if self.delivered < self._inserted_seq:
+            names.update(dict.fromkeys(self._shown))  # our own roll is not there yet
         if self.seat is not None:
             names.update(dict.fromkeys(self.seat.asked))
         self.station.links.need(self.id, self.station.addresses(tuple(names)), listen=True)
@@ -363,7 +378,8 @@ class NodeGroup:
 
     def on_left(self, sender: Sender, message: Left) -> None:
         """We are no member."""
-        if message.to == self.station.identity.incarnation and self.phase is Phase.LEAVING:
+        mine = (message.to, message.term) == (self.station.identity.incarnation, self.key)
+        if mine and self.phase is Phase.LEAVING:
             self.end("left")
 
     def end(self, reason: str) -> None:
@@ -401,7 +417,7 @@ class NodeGroup:
                 self._leader = message.leader
             else:
                 self._look_up_again()
-        elif self.is_leaving:
+        elif self.is_leaving or (not message.leader and self.seat is not None and self.seat.is_following):
             self._look_up_again()
 
     def on_accepted(self, sender: Sender, message: Accepted) -> None:
@@ -415,7 +431,7 @@ class NodeGroup:
             return
         if message.reason == "gap":
             self.submitter.close_gap(message.last_n)
-        elif message.first_n <= self.submitter.last:
+        elif self.submitter.is_outstanding(message.first_n):
             self.turn.mark("group-too-old")
             self.submitter.start_anew(message.last_n)
             self.forsake("submissions lay too long: what became of them is not known")
@@ -469,6 +485,8 @@ class NodeGroup:
         if isinstance(control, ViewStarted):
             if isinstance(seat.role, Receiver):
                 seat.replica.servers = self.roll.server_names
+                if control.epoch == epoch:
+                    seat.replica.leader = control.leader
             if self.submitter is not None:
                 self.submitter.relays = tuple(
                     name for name in self.roll.server_names if name not in (control.leader, self.turn.node)
@@ -540,7 +558,7 @@ class NodeGroup:
     def send_submitted(self) -> None:
         """Send what was submitted in this step, all at once."""
         if self.submitter is not None and self.is_member:
-            self.submitter.send_new(self.delivered)
+            self.submitter.send_new(max(self.delivered, self._inserted_seq))
 
     def flush(self) -> None:
         """Send what was numbered in this step."""

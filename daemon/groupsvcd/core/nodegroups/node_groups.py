@@ -54,14 +54,14 @@ from .node_group import NodeGroup, Phase
 from .outsider import Outsider, Stranger
 from .seat import Seat
 from .station import Station
-from .submitter import Submitter
+from .submitter import PAYLOAD_BYTES_MAX, Submitter
 from .user import Keeper, Machine, User
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, DataAsk, Refused, GroupIs)
 """Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
 has opened a log: only the directory makes something of that."""
 
-FOR_A_LEADER = (Insert, Leave, Submit)
+FOR_A_LEADER = (Insert, Leave, Submit, Seen, RepairAsk)
 """Who sends these to a node without the group is told to look it up again."""
 
 
@@ -145,6 +145,9 @@ class NodeGroups:
         With a ``machine`` this node has the state that all entries of the group add up to, from the newest checkpoint
         on. Either all members have one or none: it is the first user on a node that decides for it.
         """
+        if attributes.get("durable"):
+            user.lost("durable groups are not supported by this version")
+            return
         group = self._by_name.get(name)
         if group is None:
             group = self._new(name, attributes)
@@ -184,6 +187,7 @@ class NodeGroups:
         group = self._by_name.get(name)
         if group is None:
             return 0
+        _check_sizes(bodies)
         self._touched[group] = None
         return group.submit(tuple(bodies))
 
@@ -191,6 +195,7 @@ class NodeGroups:
         """Submit entries to a group that this node does not carry; False if they cannot be taken now."""
         if name in self._by_name:
             return False
+        _check_sizes(bodies)
         outsider = self._outsiders.get(name)
         if outsider is None:
             outsider = Outsider(self.station, name, stranger, known_as=self._outside_as, over=self._outsider_ended)
@@ -295,7 +300,7 @@ class NodeGroups:
             del self._activations[:ACTIVATIONS_MAX]
             self.station.requests.command(
                 f"activating {len(batch)} views", lambda batch=batch: encode_command(ActivateView(batch)),  # type: ignore[misc]
-                self._activated, lambda family, code, text: None,
+                self._activated, lambda family, code, text, batch=batch: self._activations.extend(batch),  # type: ignore[misc]
             )  # fmt: skip
 
     def _activated(self, answer: dict[str, Any]) -> None:
@@ -427,3 +432,9 @@ class NodeGroups:
             delivered=group.delivered,
             outstanding=group.submitter.outstanding if group.submitter is not None else 0,
         )
+
+
+def _check_sizes(bodies: Sequence[bytes]) -> None:
+    for body in bodies:
+        if len(body) > PAYLOAD_BYTES_MAX:
+            raise ValueError(f"a submission of {len(body)} bytes is more than the {PAYLOAD_BYTES_MAX} allowed")

@@ -59,7 +59,10 @@ class Outsider:
             return True
         if not self.submitter.submit(bodies):
             return False
-        self.submitter.send_new(self._known_seq)
+        if self._known_seq:
+            self.submitter.send_new(self._known_seq)
+        else:
+            self.submitter.ask_where_it_stands()
         return True
 
     def find(self) -> None:
@@ -105,7 +108,9 @@ class Outsider:
         """The leader says what is stable."""
         if message.to == self.station.identity.incarnation and self.submitter is not None:
             self._heard_at = self.turn.now
+            self._known_seq = max(self._known_seq, message.seq)
             self.submitter.accepted(message.upto_n)
+            self.submitter.send_new(self._known_seq)
 
     def on_submit_refused(self, message: SubmitRefused) -> None:
         """A gap closes by sending again; what is too old is not known any more."""
@@ -113,7 +118,7 @@ class Outsider:
             return
         if message.reason == "gap":
             self.submitter.close_gap(message.last_n)
-        elif message.first_n <= self.submitter.last:
+        elif self.submitter.is_outstanding(message.first_n):
             self.submitter.start_anew(message.last_n)
             self.give_up("it lay too long: what became of it is not known")
 
@@ -144,5 +149,7 @@ class Outsider:
         if self.submitter is None or not self.submitter.outstanding:
             return
         self.submitter.tick()
+        if not self._known_seq:
+            self.submitter.ask_where_it_stands()
         if self.turn.now >= self._heard_at + self.station.parameters.timers.repeat_max:
             self.find()

@@ -82,6 +82,11 @@ class Seat:
         return max(role.promised, role.log.accepted) if isinstance(role, Server) else role.epoch
 
     @property
+    def is_following(self) -> bool:
+        """Whether we only follow the stream, and hold nothing for others."""
+        return isinstance(self.role, Receiver)
+
+    @property
     def asked(self) -> tuple[str, ...]:
         """Whom we recover from."""
         return self._granted.asked() if self._granted is not None else ()
@@ -100,9 +105,9 @@ class Seat:
                           members=list(view.names), k=view.k)  # fmt: skip
         self._lead(server, view, {self.turn.node: 0})
 
-    def follow(self, leader: str) -> None:
+    def follow(self, leader: str, servers: tuple[str, ...]) -> None:
         """We were inserted: begin as a receiver."""
-        self.replica.leader, self.replica.servers = leader, self.group.roll.server_names
+        self.replica.leader, self.replica.servers = leader, servers
         if isinstance(self.role, Receiver):
             self.role.say_seen()
 
@@ -224,10 +229,13 @@ class Seat:
 
     def on_claim(self, sender: Sender, message: Claim) -> None:
         """Somebody was granted a higher epoch."""
-        server = self._as_server()
-        if message.epoch < server.promised:
-            server.refuse(sender.name)
+        if message.epoch < self.epoch:
+            self._refuse(sender)
             return
+        is_wanted = message.view is not None and self._mine in message.view.servers
+        if isinstance(self.role, Receiver) and message.epoch == self.epoch and not is_wanted:
+            return  # the view is active, and we are none of its servers
+        server = self._as_server()
         if message.epoch > server.promised:
             if self.recovery is None or self.recovery.epoch != message.epoch:
                 self._stop_leading()
@@ -237,9 +245,15 @@ class Seat:
         report = server.report(whatever_there_is=message.view is not None and message.view.forced)
         server.carrier.persist(server.promise_record(), then=(SendToPeer(sender.name, report),))
 
+    def _refuse(self, sender: Sender) -> None:
+        self.replica.carrier.send(sender.name, Refused(self.group.id, self.epoch))
+
     def on_open(self, sender: Sender, message: Open) -> None:
         """The leader of a new view says what its log is."""
         if message.view is None or self._mine not in message.view.servers:
+            return
+        if message.epoch < self.epoch:
+            self._refuse(sender)
             return
         server = self._as_server()
         if message.epoch > server.promised:
@@ -258,10 +272,11 @@ class Seat:
 
     def on_data_ask(self, sender: Sender, message: DataAsk) -> None:
         """Somebody misses payloads; or the leader misses ours."""
-        if sender.name == self.replica.leader and self.group.submitter is not None:
+        submitter = self.group.submitter
+        if submitter is not None:
             for name, incarnation, n in message.payloads:
                 if (name, incarnation) == self.station.me:
-                    self.group.submitter.disseminate_again(n)
+                    submitter.disseminate_again(n)
         self.replica.library.answer(sender.name, message)
 
     def on_repair_ask(self, sender: Sender, message: RepairAsk) -> None:
@@ -373,6 +388,10 @@ class Seat:
         """The name server says that this view is active."""
         if self.leading is not None and view.epoch > self.leading.view.epoch:
             self._stop_leading()
+        if isinstance(self.role, Server) and view.epoch > self.epoch and self._mine not in view.servers:
+            # Nobody of that view gets through to us, or only some: a receiver asks whom it can.
+            self._as_receiver(self.role)
+            self.replica.leader, self.replica.servers = view.leader, view.names
 
     def flush(self) -> None:
         """Send what was numbered in this step."""

@@ -25,6 +25,9 @@ from ..turn import Turn
 OUTSTANDING_ENTRIES_MAX = 4_096
 """Submissions of one node on their way to one group. Far above what hides the latency of a round trip."""
 
+PAYLOAD_BYTES_MAX = 4 * 1024 * 1024
+"""Of one submission: half of what a frame may be."""
+
 OUTSTANDING_BYTES_MAX = 16 * 1024 * 1024
 """The same in bytes."""
 
@@ -71,10 +74,19 @@ class Submitter:
         """The newest number that nothing more will be sent of."""
         return self._first - 1
 
+    def is_outstanding(self, n: int) -> bool:
+        """Whether it is not known what became of this number."""
+        return self._first <= n <= self.last
+
     @property
     def outstanding(self) -> int:
         """How many are not known to be stable."""
         return len(self._bodies)
+
+    def ask_where_it_stands(self) -> None:
+        """Ask the leader how far the stream is, for who does not follow it."""
+        if self.leader:
+            self.turn.send(self.leader, Submit(self.stream, self.last + 1, 0, (), self._first - 1))
 
     def submit(self, bodies: tuple[bytes, ...]) -> int:
         """Take these in; returns the number of the first, 0 if the window is full."""

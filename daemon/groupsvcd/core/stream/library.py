@@ -14,7 +14,7 @@ from random import Random
 from ..parameters import Timers
 from ..peer_messages import Data, DataAsk
 from .carrier import Carrier
-from .entries import decode_reference, fits, is_reference, payload_of
+from .entries import Reference, decode_reference, fits, is_reference, payload_of
 from .log import Log
 from .payloads import PayloadId, Payloads
 
@@ -56,11 +56,16 @@ class Library:
         """Entries are in the log now."""
         for seq, entry in enumerate(entries, first_seq):
             if is_reference(entry):
-                self._refer(seq, payload_of(entry))
+                self._refer(seq, decode_reference(entry))
 
-    def _refer(self, seq: int, payload_id: PayloadId) -> None:
+    def _refer(self, seq: int, reference: Reference) -> None:
+        payload_id = (reference.origin, reference.incarnation, reference.n)
         self._references[seq] = payload_id
-        if payload_id in self.payloads:
+        payload = self.payloads.get(payload_id)
+        if payload is not None and not fits(reference, payload):
+            self.payloads.drop(payload_id)  # the number was given anew, and this came under it before
+            payload = None
+        if payload is not None:
             self.payloads.ordered(payload_id)
         else:
             self._lacking[payload_id] = seq
@@ -85,8 +90,13 @@ class Library:
     def lacking_in(self, after: int, upto: int, entries: tuple[bytes, ...]) -> list[PayloadId]:
         """Payloads that a log of our entries beyond ``after`` up to ``upto``, and then these, would lack."""
         missing = [payload_id for payload_id, seq in self._lacking.items() if after < seq <= upto]
-        wanted = (payload_of(entry) for entry in entries if is_reference(entry))
-        return missing + [payload_id for payload_id in wanted if payload_id not in self.payloads]
+        for entry in entries:
+            if is_reference(entry):
+                payload = self.payloads.get(payload_of(entry))
+                if payload is None or not fits(decode_reference(entry), payload):
+                    self.payloads.drop(payload_of(entry))
+                    missing.append(payload_of(entry))
+        return missing
 
     # --- Payloads come and go ---
 
@@ -96,14 +106,13 @@ class Library:
         seq = self._lacking.get(payload_id)
         if seq is not None and not fits(decode_reference(self._log.entry(seq)), data.payload):
             return False
-        if not self.payloads.put(payload_id, data.payload):
-            return False
-        if seq is not None:
-            del self._lacking[payload_id]
-            self.payloads.ordered(payload_id)
-            self._attempts = 0
-            if not self._lacking:
-                self.ask_at = math.inf
+        if seq is None:
+            return self.payloads.put(payload_id, data.payload)
+        del self._lacking[payload_id]
+        self.payloads.put_ordered(payload_id, data.payload)
+        self._attempts = 0
+        if not self._lacking:
+            self.ask_at = math.inf
         return True
 
     def answer(self, sender: str, ask: DataAsk) -> None:

@@ -2,8 +2,9 @@
 
 B sends a megabyte. It multicasts the bytes itself; the servers keep them here and report to the leader that they have
 them; the leader orders a *reference*: who sent it, its number there, how long it is. A payload waits here until its
-reference comes, and then for as long as that entry is kept. One whose reference never comes is in nobody's log, so when
-there is no room the oldest of those is dropped: its origin still has it.
+reference comes, and then for as long as that entry is kept. What was reported is never dropped before its origin has
+failed: its number may be given at any moment. When there is no room a payload is not taken, nor reported; its origin
+still has it and sends it again.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ class Payloads:
         self._held: dict[PayloadId, bytes] = {}
         self._unordered: dict[PayloadId, None] = {}
         self._unordered_bytes = 0
+        self.bytes = 0  # of all of them
 
     def __contains__(self, payload_id: PayloadId) -> bool:
         return payload_id in self._held
@@ -41,15 +43,20 @@ class Payloads:
         """Those whose reference we have not seen, the oldest first."""
         return tuple(self._unordered)
 
+    def put_ordered(self, payload_id: PayloadId, payload: bytes) -> None:
+        """Keep a payload whose reference is in the log: there must be room for it."""
+        if payload_id not in self._held:
+            self._held[payload_id] = payload
+            self.bytes += len(payload)
+
     def put(self, payload_id: PayloadId, payload: bytes) -> bool:
-        """Keep a payload whose reference may come; False if it was here already."""
-        if payload_id in self._held:
+        """Keep a payload whose reference may come; False if it was here already, or there is no room."""
+        if payload_id in self._held or self._unordered_bytes + len(payload) > UNORDERED_BYTES_MAX:
             return False
+        self.bytes += len(payload)
         self._held[payload_id] = payload
         self._unordered[payload_id] = None
         self._unordered_bytes += len(payload)
-        while self._unordered_bytes > UNORDERED_BYTES_MAX:
-            self.drop(next(iter(self._unordered)))
         return True
 
     def ordered(self, payload_id: PayloadId) -> None:
@@ -67,7 +74,10 @@ class Payloads:
     def drop(self, payload_id: PayloadId) -> None:
         """Nobody needs it any more."""
         payload = self._held.pop(payload_id, None)
-        if payload is not None and payload_id in self._unordered:
+        if payload is None:
+            return
+        self.bytes -= len(payload)
+        if payload_id in self._unordered:
             del self._unordered[payload_id]
             self._unordered_bytes -= len(payload)
 

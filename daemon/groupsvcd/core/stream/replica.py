@@ -174,7 +174,8 @@ class Replica:
         lacking = self.library.next_ask()
         if lacking is not None:
             payload_ids, attempt = lacking
-            target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
+            origin = payload_ids[0][0]  # it has the payload until it knows that the entry is stable
+            target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt, origin)
             if target:
                 self.turn.mark("payload-asked")
                 self.library.ask(target, payload_ids)
@@ -188,9 +189,10 @@ class Replica:
             self.carrier.send(target, self.assembly.ask(target, self.stream, first, upto))
 
 
-def whom_to_ask(servers: tuple[str, ...], me: str, leader: str, attempt: int) -> str:
-    """The other servers in turn, the leader after all of them (SAM-06)."""
+def whom_to_ask(servers: tuple[str, ...], me: str, leader: str, attempt: int, *more: str) -> str:
+    """The other servers in turn, the leader after all of them (SAM-06), and then whoever else may have it."""
     others = [name for name in servers if name not in (me, leader)] + [leader]
+    others += [name for name in more if name not in (me, *others)]
     return others[attempt % len(others)]
 
 

@@ -223,7 +223,7 @@ def test_who_is_taken_for_a_member_of_what_it_does_not_carry_leaves() -> None:
     nodes = Carriers.with_group("DEF")
     term = nodes.engines["G"].groups._keys
     for message in (
-        Inserted(nodes.id(), nodes.incarnation("G"), 13, 7, b""),
+        Inserted(nodes.id(), nodes.incarnation("G"), term, 13, 7, b""),
         Order(nodes.id(), 13, 8, (), 7),
         Beat(nodes.id(), 13, 7, 7, 0),
     ):
