@@ -328,8 +328,6 @@ class NodeGroups:
     def flush(self) -> None:
         """Send what was numbered; ask for what was recovered to be activated."""
         member = self.station.member
-        for group in self._touched:
-            group.send_submitted()
         if not member.isolated:
             self._do_what_waited()
             if member.list_version != self._list_version:
@@ -348,6 +346,7 @@ class NodeGroups:
             touched, self._touched = list(self._touched), {}
             for group in touched:
                 group.hand_up()
+                group.send_submitted()
                 self._plan(group)
 
     def _plan(self, group: NodeGroup) -> None:
