@@ -133,8 +133,15 @@ class Sequencer:
     def tell_stable(self) -> None:
         """At the end of a step: what became stable and did not ride on an Order is told at once."""
         if self.server.stable > self._stable_told:
-            self._stable_told = self.server.stable
-            self.carrier.publish(self.beat())
+            server = self.server
+            self._stable_told = server.stable
+            if any(name not in self._held for name in server.servers):
+                self.carrier.publish(self.beat())  # which is answered
+                return
+            self._beat_at = self.turn.now + self._timers.beat_interval
+            self.carrier.publish(
+                Order(server.stream, self.epoch, server.log.last + 1, (), server.stable, self.discard, self.began)
+            )
 
     def _lagging(self) -> tuple[str, ...]:
         last, stable = self.server.log.last, self.server.stable
