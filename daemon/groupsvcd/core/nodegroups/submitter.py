@@ -34,7 +34,7 @@ OUTSTANDING_BYTES_MAX = 16 * 1024 * 1024
 REPEATS_BEFORE_RELAY = 3
 """So often a submission goes to the leader alone before a server is asked to pass it on."""
 
-SUBMIT_BYTES_MAX = 256 * 1024
+SUBMIT_BYTES_MAX = 224 * 1024
 """Of one Submit: small enough not to delay the liveness frames behind it."""
 
 SUBMIT_ENTRIES_MAX = 1_024

@@ -19,6 +19,10 @@ from .entries import encode_entry, encode_reference
 from .server import Server
 
 
+ORDER_BYTES_MAX = 224 * 1024
+"""Entries of one Order: with what is around them they stay below the usual size of a frame."""
+
+
 class Sequencer:
     """Orders the entries of one epoch."""
 
@@ -79,7 +83,7 @@ class Sequencer:
                               origin=f"{origin}/{incarnation}", n=n)  # fmt: skip
 
     def flush(self) -> None:
-        """Send everything numbered in this step in one Order."""
+        """Send everything numbered in this step, in one Order if it fits."""
         if not self._fresh:
             return
         server, fresh = self.server, tuple(self._fresh)
@@ -88,10 +92,12 @@ class Sequencer:
         first = server.log.last + 1
         if not self.carrier.journals_entries:
             self.turn.journal("ordered", group=server.stream, epoch=self.epoch, seq=first + len(fresh) - 1, first=first)
-        order = Order(server.stream, self.epoch, first, fresh, server.stable, self.discard, self.began)
-        server.append_own(fresh)
-        self.carrier.publish(order)
         self._stable_told = server.stable
+        server.append_own(fresh)
+        for entries in _that_fit(fresh):
+            order = Order(server.stream, self.epoch, first, entries, self._stable_told, self.discard, self.began)
+            self.carrier.publish(order)
+            first += len(entries)
         self._beat_at = self.turn.now + self._timers.beat_interval
 
     def on_held(self, sender: str, held: Held) -> None:
@@ -173,3 +179,17 @@ class Sequencer:
                     self.carrier.vouch(name, beat)
             else:
                 self._beat_at = math.inf
+
+
+def _that_fit(entries: tuple[bytes, ...]) -> list[tuple[bytes, ...]]:
+    """The entries in pieces of at most ``ORDER_BYTES_MAX``, or of one entry."""
+    if sum(map(len, entries)) <= ORDER_BYTES_MAX:
+        return [entries]
+    pieces: list[tuple[bytes, ...]] = []
+    start = size = 0
+    for position, entry in enumerate(entries):
+        if size + len(entry) > ORDER_BYTES_MAX and position > start:
+            pieces.append(entries[start:position])
+            start, size = position, 0
+        size += len(entry)
+    return [*pieces, entries[start:]]

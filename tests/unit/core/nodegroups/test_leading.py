@@ -189,7 +189,7 @@ def test_who_is_no_member_is_told_so_when_it_leaves() -> None:
     """GS-07. The removal may have been delivered everywhere but there."""
     nodes = Carriers.with_group("DE")
     nodes.frame("G", "D", Leave(nodes.id(), 5))
-    assert [Left(nodes.id(), nodes.incarnation("G"), 1)] == nodes.messages(Left, "D", "G")
+    assert [Left(nodes.id(), nodes.incarnation("G"), 5)] == nodes.messages(Left, "D", "G")
 
 
 def test_an_old_leave_does_not_remove_who_came_back() -> None:
