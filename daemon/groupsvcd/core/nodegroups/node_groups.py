@@ -369,7 +369,7 @@ class NodeGroups:
     @property
     def _outside_only(self) -> list[Outsider]:
         """Those whose groups this node does not carry; else the members see to what they submitted."""
-        return [one for name, one in self._outsiders.items() if name not in self._by_name]
+        return [one for one in self._outsiders.values() if one.id not in self._by_id]
 
     @property
     def _next_group(self) -> float:
