@@ -41,34 +41,17 @@ from groupsvcd.core.parameters import Parameters
 from groupsvcd.core.peer_messages import (
     DOMAIN_TOPIC,
     PEER_CODEC,
-    AliveAck,
-    Answered,
-    Claim,
-    Held,
-    LeaderAlive,
-    Open,
-    Opened,
-    Order,
     PeerMessage,
-    Promised,
-    Tell,
 )
 
 from .any_engine import AnyEngine
 from .audiences import Wishes
 from .disk import Disk
 from .network import DIRECT, Packet
+from .spoken import ACKNOWLEDGING, SPOKEN
 
 if TYPE_CHECKING:
     from .world import World
-
-SPOKEN: dict[type[PeerMessage], str] = {
-    kind: kind.__name__ for kind in (Promised, Claim, Open, Opened, Order, Held, LeaderAlive)
-}
-"""Messages that use an epoch; the first of each is worth a line of history."""
-
-ACKNOWLEDGING: dict[type[PeerMessage], str] = {kind: kind.__name__ for kind in (AliveAck, Answered, Tell)}
-"""Messages by which a name server commits itself."""
 
 INBOX_MAX = 20_000
 """Frames that wait for a process that stands still; more would not fit any socket buffer."""

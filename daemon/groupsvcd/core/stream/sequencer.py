@@ -18,7 +18,6 @@ from .duplicates import DuplicateFilter
 from .entries import encode_entry, encode_reference
 from .server import Server
 
-
 ORDER_BYTES_MAX = 224 * 1024
 """Entries of one Order: with what is around them they stay below the usual size of a frame."""
 
