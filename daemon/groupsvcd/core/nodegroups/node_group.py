@@ -161,26 +161,23 @@ class NodeGroup:
 
     # --- Errands ---
 
-    def _ask(self, answered: Callable[[dict[str, Any]], None]) -> None:
-        """Ask the name server for the record of the group."""
-
+    def _touched(self, answered: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
         def touched(answer: dict[str, Any]) -> None:
             self._touch(self)
             answered(answer)
 
-        self.station.requests.ask("find", self.name, touched)
+        return touched
+
+    def _ask(self, answered: Callable[[dict[str, Any]], None]) -> None:
+        """Ask the name server for the record of the group."""
+        self.station.requests.ask("find", self.name, self._touched(answered))
 
     def command(
         self, about: str, body: Callable[[], bytes], answered: Callable[[dict[str, Any]], None],
-        failed: Callable[[str], None] = lambda text: None,
+        failed: Callable[[str], None],
     ) -> None:  # fmt: skip
         """Have a command ordered in the directory."""
-
-        def touched(answer: dict[str, Any]) -> None:
-            self._touch(self)
-            answered(answer)
-
-        self.station.requests.command(about, body, touched, lambda family, code, text: failed(text))
+        self.station.requests.command(about, body, self._touched(answered), lambda family, code, text: failed(text))
 
     # --- Becoming a member ---
 
