@@ -90,7 +90,6 @@ class NodeGroup:
         self._touch = touch
         self._with_lease = with_lease
         self._timers = station.parameters.timers
-        self._unsubmitted: list[bytes] = []
         self._batch: list[Entry] = []
         self._batch_first = 0
         self._changed_at = 0
@@ -307,9 +306,7 @@ class NodeGroup:
         seat.follow(sender.name, welcome.server_names)
         self._note_own_entries()
         assert self.submitter is not None
-        self.submitter.relays = tuple(
-            name for name in welcome.server_names if name not in (sender.name, self.turn.node)
-        )
+        self.submitter.relays = welcome.relays(sender.name, self.turn.node)
         self.submitter.follow(sender.name)
         self.submitter.send_new(message.seq)
         if not self.users:
@@ -485,9 +482,7 @@ class NodeGroup:
                 if control.epoch == epoch:
                     seat.replica.leader = control.leader
             if self.submitter is not None:
-                self.submitter.relays = tuple(
-                    name for name in self.roll.server_names if name not in (control.leader, self.turn.node)
-                )
+                self.submitter.relays = self.roll.relays(control.leader, self.turn.node)
                 self.submitter.follow(control.leader)
                 self.submitter.send_new(seq)
             if isinstance(seat.role, Server):

@@ -52,6 +52,10 @@ class Roll:
         """The nodes that hold the stream in the view that was started last."""
         return tuple(name for name, _ in self.servers)
 
+    def relays(self, leader: str, me: str) -> tuple[str, ...]:
+        """The servers that may pass on what does not reach the leader."""
+        return tuple(name for name in self.server_names if name not in (leader, me))
+
     def prune(self, seq: int) -> None:
         """At entry ``seq``: forget the origins that were silent for a lifetime."""
         too_old = [
