@@ -88,9 +88,12 @@ class Carriers(Trio):
         self.users: dict[tuple[str, str], Witness] = {}
 
     @classmethod
-    def with_group(cls, carriers: str, others: str = "DEFG", **attributes: AttributeValue) -> Carriers:
+    def with_group(
+        cls, carriers: str, others: str = "DEFG", *, parameters: dict[str, Any] | None = None,
+        **attributes: AttributeValue,
+    ) -> Carriers:  # fmt: skip
         """A group that these nodes carry: the first leads, and up to three are servers."""
-        nodes = cls(others=others)
+        nodes = cls(others=others, **(parameters or {}))
         nodes.boot(*nodes.names)
         nodes.run(2.0)
         nodes.assemble(carriers, **attributes)

@@ -282,6 +282,15 @@ def test_a_leader_that_leaves_hands_over_and_loses_nothing() -> None:
     assert ["none", "leader", "server"] == nodes.roles("DEF")
 
 
+def test_a_leader_that_hands_over_is_not_made_a_server_again() -> None:
+    """GS-07. Each of those views stops the stream for a moment."""
+    nodes = Carriers.with_group("DE")
+    nodes.leave("D")
+    nodes.run(1.0)
+    views = [line.args["servers"] for line in nodes.lines("view_active")]
+    assert [["E"]] == [[name for name, _ in view] for view in views]
+
+
 def test_the_only_server_first_takes_in_another_one() -> None:
     """Hand-over from {D} goes {D}, {D, E}, {E}: each view shares a server with the one before."""
     nodes = Carriers.with_group("DE", replicas=1)
@@ -318,6 +327,16 @@ def test_who_asks_to_be_inserted_into_a_group_that_ends_forms_it_anew() -> None:
     nodes.submit("E", "a")
     nodes.run(0.1)
     assert ["a"] == user.texts
+
+
+def test_everybody_leaves_at_once_and_the_group_ends() -> None:
+    """GS-07. Nobody is left that has to be asked."""
+    nodes = Carriers.with_group("DEFG")
+    for name in "DEFG":
+        nodes.leave(name)
+    nodes.run(5.0)
+    assert ["none"] * 4 == nodes.roles("DEFG")
+    assert nodes.voter("A").directory.groups.named("jobs") is None
 
 
 # --- Discarding ---

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvcd.core.peer_messages import Accepted, NotLeader, Submit, SubmitRefused
+from groupsvcd.core.peer_messages import Accepted, Beat, NotLeader, Order, Repair, Submit, SubmitRefused
 from tests.unit.core.nodegroups.carriers import Carriers
 
 
@@ -137,3 +137,45 @@ def test_a_stranger_has_no_link_to_members_that_neither_lead_nor_serve() -> None
     nodes.run(0.1)
     present = nodes.engines["H"].links._present
     assert {"A", "B", "C", "D", "E", "F"} == set(present)
+
+
+def test_a_stranger_whose_accepted_entry_is_lost_for_ever_is_told_once() -> None:
+    """SAM-03. It cannot close the gap: it let number 2 go when it was told that it was stable."""
+    nodes = Carriers.with_group("DEF")
+    nodes.send("G", "kept")
+    nodes.run(0.5)
+    nodes.lose((Order, Beat, Repair), "D>F E>F")
+    nodes.send("G", "lost")
+    nodes.run(0.01)
+    assert 2 == nodes.user("G").accepted_upto
+    nodes.die("D", "E")
+    nodes.heal()
+    nodes.run(6.0)
+    nodes.forget_the_past()
+    nodes.send("G", "again")
+    nodes.run(3.0)
+    assert len(nodes.messages(SubmitRefused)) < 5
+    assert nodes.texts("F") == ["kept", "again"] or nodes.user("G").failures
+
+
+def test_a_stranger_can_submit_to_a_group_that_is_old() -> None:
+    """SAM-03. It gets the current number with the look-up; that is its logical timestamp."""
+    nodes = Carriers.with_group("DEF", logical_lifetime=5)
+    nodes.submit("E", *"abcdefgh")
+    nodes.run(0.1)
+    nodes.send("G", "x")
+    nodes.run(1.0)
+    assert ([], 1) == (nodes.user("G").failures, nodes.user("G").accepted_upto)
+
+
+def test_a_stranger_that_joins_hears_the_group() -> None:
+    """SAM-03, GS-06. What it did from outside must not take away the links of the member."""
+    nodes = Carriers.with_group("DEF")
+    nodes.send("G", "a", "b")
+    nodes.run(0.1)
+    user = nodes.join("G")
+    nodes.run(1.0)
+    nodes.submit("G", "c")
+    nodes.run(0.1)
+    assert ["c"] == user.texts
+    assert ("G", "D") in nodes._listens

@@ -15,6 +15,7 @@ from groupsvcd.core.peer_messages import (
     Repair,
     RepairAsk,
     Submit,
+    SubmitRefused,
 )
 from groupsvcd.core.stream.server import Server
 from groupsvcd.core.views import View
@@ -138,6 +139,37 @@ def test_who_delivered_what_is_lost_for_ever_has_lost_the_group() -> None:
     assert ["the group goes on without entries that were delivered here"] == nodes.user("G").losses
     assert ([], []) == (nodes.texts("F"), nodes.user("F").losses)
     assert "F" == nodes.user("F").names
+
+
+def test_a_receiver_that_does_not_hear_the_leader_gets_everything_from_the_servers() -> None:
+    """SAM-06. Also in an epoch whose leader it never heard."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.run(1.0)
+    nodes.cut("G", "E")
+    nodes.die("D")
+    nodes.run(1.0)
+    for text in ("one", "two"):
+        nodes.submit("F", text)
+        nodes.run(6.0)
+    assert ["one", "two"] == nodes.texts("G")
+
+
+def test_who_lost_its_tail_and_joined_again_can_submit() -> None:
+    """GS-10. G had delivered its number 1 in a log that is lost; its numbers go on behind what it knows of."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.lose((Order, Beat, Repair), "D>F E>F")
+    nodes.submit("G", "lost")
+    nodes.run(0.01)
+    nodes.die("D", "E")
+    nodes.heal()
+    nodes.run(6.0)
+    nodes.join("G")
+    nodes.run(1.0)
+    nodes.forget_the_past()
+    nodes.submit("G", "again")
+    nodes.run(1.0)
+    assert len(nodes.messages(SubmitRefused)) < 5
+    assert ["again"] == nodes.texts("F")
 
 
 # --- Recovering and leading ---

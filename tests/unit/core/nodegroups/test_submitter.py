@@ -139,6 +139,37 @@ def test_a_gap_is_closed_by_sending_from_there_on() -> None:
     assert [("D", Submit(9, 2, 0, (b"b", b"c")))] == pen.sent()
 
 
+def test_many_complaints_about_one_gap_are_answered_once() -> None:
+    """A hundred refusals are on their way before the first repetition arrives: no storm."""
+    pen = Pen()
+    pen.submit("a", "b", "c")
+    pen.sent()
+    for _ in range(100):
+        pen.submitter.close_gap(1)
+    assert [("D", Submit(9, 2, 0, (b"b", b"c")))] == pen.sent()
+    pen.turn.now += 0.05
+    pen.submitter.close_gap(1)
+    assert 1 == len(pen.sent())
+
+
+def test_every_submission_says_what_will_not_be_sent_again() -> None:
+    """A leader whose log lacks it, because a forced view lost it, need not wait for it."""
+    pen = Pen()
+    pen.submit("a", "b")
+    pen.submitter.accepted(2)
+    pen.sent()
+    pen.submit("c")
+    assert [Submit(9, 3, 0, (b"c",), settled=2)] == [submit for _, submit in pen.sent()]
+    assert [False, True, False] == [pen.submitter.is_outstanding(n) for n in (2, 3, 4)]
+
+
+def test_who_does_not_follow_the_stream_asks_how_far_it_is() -> None:
+    """SAM-03. A submission without bodies: the answer tells the number that the first one goes with."""
+    pen = Pen()
+    pen.submitter.ask_where_it_stands()
+    assert [("D", Submit(9, 1, 0, ()))] == pen.sent()
+
+
 def test_many_submissions_leave_in_pieces_in_their_order() -> None:
     """A frame must not hold up the liveness frames behind it."""
     pen = Pen()

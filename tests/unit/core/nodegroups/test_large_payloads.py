@@ -1,0 +1,101 @@
+"""Payloads that travel apart from their order: the leader gives numbers and does not carry them."""
+
+from __future__ import annotations
+
+from groupsvcd.core.peer_messages import Data, DataAsk, DataHeld, Order, Submit
+from tests.unit.core.nodegroups.carriers import Carriers
+
+LARGE = "x" * 1_000
+
+
+def _nodes(carriers: str) -> Carriers:
+    return Carriers.with_group(carriers, parameters={"inline_bytes_max": 64})
+
+
+def test_a_large_payload_is_sent_once_by_its_origin_and_never_by_the_leader() -> None:
+    """SAM-04. Its length and checksum go with the order."""
+    nodes = _nodes("DEFG")
+    nodes.submit("E", LARGE)
+    nodes.run(0.2)
+    assert [LARGE] * 4 == [nodes.texts(name)[0] for name in "DEFG"]
+    assert ["D", "F", "G"] == sorted(line.receiver for line in nodes.sent if isinstance(line.message, Data))
+    orders = [order for order in nodes.messages(Order, "D") if order.stream == nodes.id() and order.entries]
+    assert all(len(entry) < 64 for order in orders for entry in order.entries)
+    assert all(not isinstance(body, bytes) for submit in nodes.messages(Submit, "E", "D") for body in submit.bodies)
+
+
+def test_it_gets_its_number_when_enough_servers_have_it() -> None:
+    """SAM-05. Otherwise its sender might die, and an entry would stand in the log that nobody can read."""
+    nodes = _nodes("DEF")
+    nodes.lose(Data, "E>D E>F")
+    nodes.submit("E", LARGE)
+    nodes.run(0.2)
+    assert [] == [order for order in nodes.messages(Order, "D") if order.stream == nodes.id() and order.entries]
+    nodes.heal()
+    nodes.run(3.0)
+    assert [LARGE] == nodes.texts("F")
+
+
+def test_what_is_submitted_after_a_large_payload_does_not_overtake_it() -> None:
+    """B5. Small ones of the same sender wait behind it; others do not."""
+    nodes = _nodes("DEF")
+    nodes.lose(DataHeld, "E>D F>D")
+    nodes.submit("E", LARGE, "after it")
+    nodes.run(0.05)
+    nodes.submit("F", "of somebody else")
+    nodes.run(0.1)
+    assert ["of somebody else"] == nodes.texts("F")
+    nodes.heal()
+    nodes.run(3.0)
+    assert ["of somebody else", LARGE, "after it"] == nodes.texts("F")
+
+
+def test_who_missed_the_payload_fetches_it_and_not_from_the_leader_first() -> None:
+    """SAM-06. It has the entry, so it knows what it lacks."""
+    nodes = _nodes("DEFG")
+    nodes.lose(Data, "E>G")
+    nodes.submit("E", LARGE)
+    nodes.run(0.015)
+    nodes.heal()
+    nodes.run(1.0)
+    assert [LARGE] == nodes.texts("G")
+    assert "D" != next(line.receiver for line in nodes.sent if isinstance(line.message, DataAsk))
+
+
+def test_a_payload_whose_sender_died_before_it_was_numbered_is_forgotten() -> None:
+    """GS-08. Nobody keeps what will never stand in the stream."""
+    nodes = _nodes("DEF")
+    nodes.lose(Submit, "F>D")
+    nodes.submit("F", LARGE)
+    nodes.run(0.05)
+    assert 1 == len(nodes.seat("D").replica.library.payloads)
+    nodes.die("F")
+    nodes.heal()
+    nodes.run(1.0)
+    assert [0, 0] == [len(nodes.seat(name).replica.library.payloads) for name in "DE"]
+    assert [] == nodes.texts("E")
+
+
+def test_the_next_leader_numbers_a_payload_that_the_last_one_did_not() -> None:
+    """SAM-10. The servers tell it which ones wait; its sender submits it again."""
+    nodes = _nodes("DEF")
+    nodes.lose(Submit, "F>D")
+    nodes.submit("F", LARGE)
+    nodes.run(0.05)
+    nodes.die("D")
+    nodes.heal()
+    nodes.run(1.5)
+    assert [LARGE] == nodes.texts("E") == nodes.texts("F")
+
+
+def test_what_is_stable_can_be_read_by_whoever_takes_over() -> None:
+    """L4. F held the order and not the payload, so it did not count; E has both, and F fetches it."""
+    nodes = _nodes("DEF")
+    nodes.lose((Data, DataAsk), "E>F D>F F>E F>D")
+    nodes.submit("D", LARGE)
+    nodes.run(0.02)
+    assert ([LARGE], []) == (nodes.texts("E"), nodes.texts("F"))
+    nodes.die("D")
+    nodes.heal()
+    nodes.run(1.5)
+    assert [LARGE] == nodes.texts("F")
