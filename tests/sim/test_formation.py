@@ -17,7 +17,7 @@ def test_a_voter_that_dies_with_its_writes_under_way_leaves_one_domain_behind(ki
         node.crash("killed with its writes under way")
         node.disk.unstick()
 
-    def spoke(node: Node, said: str, epoch: int) -> None:
+    def spoke(node: Node, said: str, stream: int, epoch: int) -> None:
         if said == kind and not hurt:
             hurt.append(node)
             node.disk.stick()

@@ -225,6 +225,7 @@ class DirectoryMachine(RuleBasedStateMachine):
                 assert isinstance(command, ActivateView)
                 assert old.pending is not None
                 assert group.active == msgspec.structs.replace(old.pending, activated=seq)
+                self.views[group.id, group.active.epoch] = group.active
                 assert old.newest_epoch == group.active.epoch
                 assert (group.id, group.active.epoch) in command.activations
             if group.newest_epoch != old.newest_epoch:
