@@ -195,6 +195,9 @@ class Leading:
             return
         if origin not in self._waiting:
             self._origins.settle(origin, submit.settled)
+            if sequencer.next_seq - submit.known_seq <= self.group.settings.logical_lifetime:
+                # If it is unknown here, whatever it had numbered lies further back than this is old, or is lost.
+                self._origins.welcome(origin, submit.settled)
         if origin in self._waiting or not all(type(body) is bytes for body in submit.bodies):
             self._put_in_line(origin, submit)
             return
@@ -377,7 +380,8 @@ class Leading:
             if len(servers) >= self.group.settings.replicas:
                 break
             server = self._server_of(node)
-            if server not in servers and node not in self._failing and self._has_caught_up(node):
+            is_mute = server in self.view.servers  # and not among those that are kept
+            if server not in servers and not is_mute and node not in self._failing and self._has_caught_up(node):
                 servers.append(server)
         if me not in self.group.leaving:
             return self.view.leader, tuple(servers or self.view.servers)
@@ -452,11 +456,14 @@ class Leading:
             return
         self.sequencer.holds(self.turn.node, self.server.held_upto)
         self.server.report_payloads()
-        self.sequencer.discard = self._discard_line()
+        before, self.sequencer.discard = self.sequencer.discard, self._discard_line()
         self.server.replica.learn_discard(self.sequencer.discard)
         beat = self.sequencer.beat()
-        for name in dict.fromkeys((*self.view.names, *self._lagging())):
-            if name != self.turn.node:
-                self.server.carrier.vouch(name, beat)
+        if self.sequencer.discard > before:
+            self.server.carrier.publish(beat)  # receivers drop what nobody needs, too
+        else:
+            for name in dict.fromkeys((*self.view.names, *self._lagging())):
+                if name != self.turn.node:
+                    self.server.carrier.vouch(name, beat)
         self._let_go()
         self.consider_view()

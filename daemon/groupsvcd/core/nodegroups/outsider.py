@@ -46,6 +46,7 @@ class Outsider:
         self._over = over
         self._waiting: list[bytes] = []
         self._known_seq = 0
+        self._told_at = -math.inf
         self._heard_at = self.turn.now
         self._servers: tuple[str, ...] = ()
         self.find()
@@ -59,7 +60,7 @@ class Outsider:
             return True
         if not self.submitter.submit(bodies):
             return False
-        if self._known_seq:
+        if self._known_seq and self.turn.now - self._told_at <= self.station.parameters.timers.repeat_first:
             self.submitter.send_new(self._known_seq)
         else:
             self.submitter.ask_where_it_stands()
@@ -108,6 +109,7 @@ class Outsider:
         """The leader says what is stable."""
         if message.to == self.station.identity.incarnation and self.submitter is not None:
             self._heard_at = self.turn.now
+            self._told_at = self.turn.now
             self._known_seq = max(self._known_seq, message.seq)
             self.submitter.accepted(message.upto_n)
             self.submitter.send_new(self._known_seq)
@@ -149,7 +151,7 @@ class Outsider:
         if self.submitter is None or not self.submitter.outstanding:
             return
         self.submitter.tick()
-        if not self._known_seq:
+        if not self.submitter.is_all_sent:
             self.submitter.ask_where_it_stands()
         if self.turn.now >= self._heard_at + self.station.parameters.timers.repeat_max:
             self.find()

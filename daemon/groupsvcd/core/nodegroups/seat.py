@@ -134,6 +134,7 @@ class Seat:
             self.recovery = self._granted = None
         if self.leading is not None:
             self.leading = None
+            self.role.heard_at = self.turn.now  # who takes over has time to be heard
             self.turn.journal("view_left", group=self.group.id, epoch=self.epoch)
 
     def take_grant(self, view: View, base: View) -> None:

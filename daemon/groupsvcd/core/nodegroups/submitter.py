@@ -83,6 +83,11 @@ class Submitter:
         """How many are not known to be stable."""
         return len(self._bodies)
 
+    @property
+    def is_all_sent(self) -> bool:
+        """Whether everything that was submitted has been sent at least once."""
+        return self._sent_upto >= self.last
+
     def ask_where_it_stands(self) -> None:
         """Ask the leader how far the stream is, for who does not follow it."""
         if self.leader:
@@ -175,7 +180,7 @@ class Submitter:
         if not self.leader:
             return
         self._to = self.leader
-        if self._repeats >= REPEATS_BEFORE_RELAY and self.relays:
+        if self._repeats >= REPEATS_BEFORE_RELAY and self.relays and self.leader != self.turn.node:
             self._to = self.relays[self._repeats % len(self.relays)]
         segments = list(self._known)
         for position, (first, known_seq) in enumerate(segments):
@@ -193,6 +198,8 @@ class Submitter:
 
     def follow(self, leader: str) -> None:
         """Somebody else leads, or the same one anew: it gets everything that is outstanding."""
+        if leader != self.leader:
+            self._repeats = 0
         self.leader = leader
         if self._bodies:
             self._wait = self._timers.repeat_first

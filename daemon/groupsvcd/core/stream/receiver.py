@@ -86,7 +86,7 @@ class Receiver:
             self.follow(repair.accepted)
             self.turn.mark("receiver-follows-a-server")
         usable = usable_entries(repair, self.epoch)
-        if repair.checkpoint_seq > replica.log.last:
+        if repair.checkpoint_seq > replica.library.complete_upto:
             state = replica.take_checkpoint_block(sender, repair)
             if state is None:
                 return

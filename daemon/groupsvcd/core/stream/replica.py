@@ -8,6 +8,7 @@ business of its role.
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import attrs
@@ -160,7 +161,7 @@ class Replica:
         state = self.assembly.take(sender, repair)
         if state is None and self.assembly.grew:
             self.intake.progressed(self.turn.now)
-            ask = self.assembly.ask(sender, self.stream, self.log.last + 1, repair.first)
+            ask = self.assembly.ask(sender, self.stream, self.library.complete_upto + 1, repair.first)
             self.carrier.send(sender, ask)
         return state
 
@@ -179,6 +180,10 @@ class Replica:
             if target:
                 self.turn.mark("payload-asked")
                 self.library.ask(target, payload_ids)
+                if attempt > len(self.servers) and self.intake.ask_at == math.inf:
+                    # Perhaps it is kept nowhere any more, and no checkpoint is on its way yet.
+                    lacking_seq = self.library.complete_upto + 1
+                    self.carrier.send(target, RepairAsk(self.stream, lacking_seq, lacking_seq))
         ask = self.intake.next_ask(self.turn.now)
         if ask is None:
             return

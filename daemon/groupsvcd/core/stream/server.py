@@ -169,7 +169,7 @@ class Server:
         self.carrier.persist(record, then=self._held(upto), done=safe)
 
     def _held(self, upto: int) -> tuple[SendToPeer | Journal, ...]:
-        if not self.leader:
+        if not self.leader or not self.complete:
             return ()
         epoch, upto = self.log.accepted, min(upto, self.replica.library.complete_upto)
         held = Held(self.stream, epoch, upto, self.delivered)
@@ -317,7 +317,7 @@ class Server:
             return  # frozen: what was reported must stay true
         if repair.accepted > self.log.accepted:
             return  # a server enters a higher epoch by Open alone
-        if repair.checkpoint_seq > self.log.last:
+        if repair.checkpoint_seq > replica.library.complete_upto:
             state = replica.take_checkpoint_block(sender, repair)
             if state is None:
                 return
