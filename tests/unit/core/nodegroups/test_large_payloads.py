@@ -99,3 +99,20 @@ def test_what_is_stable_can_be_read_by_whoever_takes_over() -> None:
     nodes.heal()
     nodes.run(1.5)
     assert [LARGE] == nodes.texts("F")
+
+
+def test_who_lacks_a_payload_that_is_kept_nowhere_has_lost_the_group() -> None:
+    """GS-12, SAM-08. It has the entry that refers to it, so it never asks for the checkpoint, and waits for ever."""
+    nodes = Carriers(inline_bytes_max=64)
+    nodes.boot(*nodes.names)
+    nodes.run(2.0)
+    nodes.assemble("DEFG", history_entries_max=10)
+    nodes.run(1.0)
+    nodes.lose(Data, "D>G E>G F>G")
+    nodes.submit("E", "x" * 1_000)
+    nodes.run(0.2)
+    nodes.submit("E", *(f"{i}" for i in range(30)))
+    nodes.run(2.0)
+    nodes.heal()
+    nodes.run(10.0)
+    assert ["lagged: entries that were not delivered here are no longer kept"] == nodes.user("G").losses

@@ -392,3 +392,29 @@ def test_who_is_no_member_is_told_what_is_stable() -> None:
     assert [0, 1] == [accepted.upto_n for accepted in told]  # first it asked where the stream stands
     assert {nodes.incarnation("G")} == {accepted.to for accepted in told}
     assert 1 == nodes.user("G").accepted_upto
+
+
+def test_a_server_that_is_not_heard_for_a_lease_is_replaced() -> None:
+    """It is up, says the name server; but D and it do not reach each other, and it holds nothing for D."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.cut("D", "F")
+    nodes.run(4.0)
+    assert "DEG" == _servers(nodes)
+    assert "DEFG" == nodes.user("D").names
+
+
+def test_a_leader_submits_to_nobody_else() -> None:
+    """It has numbered its own entries; that they are not stable yet is no reason to send them round."""
+    nodes = Carriers.with_group("DEF")
+    nodes.loses = lambda sender, receiver, message: sender in "EF" and receiver == "D"
+    nodes.submit("D", "a")
+    nodes.run(0.9)
+    assert [] == [submit for submit in nodes.messages(Submit, "D") if submit.stream]
+
+
+def test_receivers_of_an_idle_group_keep_no_history_either() -> None:
+    """GS-12."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.submit("E", *"abcdef")
+    nodes.run(1.5)
+    assert 0 == len(nodes.seat("G").replica.log.entries)

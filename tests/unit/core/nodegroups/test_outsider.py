@@ -179,3 +179,50 @@ def test_a_stranger_that_joins_hears_the_group() -> None:
     nodes.run(0.1)
     assert ["c"] == user.texts
     assert ("G", "D") in nodes._listens
+
+
+def test_a_strangers_second_submission_may_arrive_before_its_first() -> None:
+    """B5, SAM-03. The first was lost on its way: that is a gap, which closes by sending again."""
+    nodes = Carriers.with_group("DEF")
+    nodes.send("G", "a")
+    nodes.run(0.0035)  # looked up, asked where the stream stands, told
+    nodes.lose(Submit, "G>D")
+    nodes.run(0.005)
+    nodes.heal()
+    nodes.send("G", "b")
+    nodes.run(2.0)
+    assert ([], 2) == (nodes.user("G").failures, nodes.user("G").accepted_upto)
+    assert ["a", "b"] == nodes.texts("E")
+
+
+def test_what_a_stranger_is_told_is_stable_is_in_the_stream() -> None:
+    """B1, K1. A number was used again, and a late copy of what had it before came in between."""
+    nodes = Carriers.with_group("DEF")
+    nodes.lose((Order, Beat, Repair), "D>F E>F")
+    nodes.send("G", "lost")
+    nodes.run(0.02)
+    nodes.die("D", "E")
+    nodes.heal()
+    nodes.run(6.0)
+    nodes.forget_the_past()
+    nodes.send("G", "x")
+    nodes.run(0.5)
+    copies = [submit for submit in nodes.messages(Submit, "G", "F") if submit.bodies]
+    nodes.send("G", "y")
+    nodes.run(1.0)
+    nodes.frame("G", "F", copies[0])
+    nodes.send("G", "z")
+    nodes.run(1.0)
+    assert ["x", "y", "z"] == sorted(nodes.texts("F"))
+
+
+def test_a_stranger_that_was_silent_for_a_lifetime_can_submit() -> None:
+    """SAM-03. What it sends for the first time is not old."""
+    nodes = Carriers.with_group("DEF", logical_lifetime=5)
+    nodes.send("G", "a")
+    nodes.run(0.2)
+    nodes.submit("E", *"bcdefghijk")
+    nodes.run(0.2)
+    nodes.send("G", "l")
+    nodes.run(1.0)
+    assert ([], 2) == (nodes.user("G").failures, nodes.user("G").accepted_upto)

@@ -276,3 +276,35 @@ def test_a_server_that_hears_no_name_server_complains_to_nobody() -> None:
     nodes.forget_the_past()
     nodes.run(3.0)
     assert [] == nodes.messages(Complaint, "E")
+
+
+def test_a_server_that_has_not_opened_its_log_holds_nothing() -> None:
+    """L4, B3. G heard the view's orders before its claim, so it follows its epoch; but it would report nothing yet.
+
+    Whoever takes over from E's log and G's promise would not know of what D and G alone were said to hold.
+    """
+    nodes = Carriers.with_group("DEFG")
+    nodes.lose(Claim, "D>G")
+    nodes.die("F")
+    nodes.run_until(lambda: nodes.record().active.names == ("D", "E", "G"), within=3.0)
+    nodes.run(0.3)
+    nodes.heal()
+    nodes.lose(Open, "D>G")
+    nodes.run(1.5)
+    nodes.lose((Order, Beat, Repair), "D>E G>E")
+    nodes.submit("D", "a")
+    nodes.run(0.1)
+    delivered = nodes.texts("D")
+    nodes.die("D")
+    nodes.heal()
+    nodes.run(3.0)
+    assert delivered == nodes.texts("E")
+
+
+def test_who_led_does_not_complain_of_itself() -> None:
+    """It has just promised to somebody who will lead."""
+    nodes = Carriers.with_group("DEF")
+    nodes.run(2.0)
+    nodes.leave("D")
+    nodes.run(0.05)
+    assert [] == nodes.messages(Complaint, "D")
