@@ -44,7 +44,9 @@ class GroupHabits:
     burst: int = 4  # submissions in one deed, at most
     window: int = 20  # submissions that a program has on their way, at most
     leave: float = 0.03  # share of a member's deeds
-    answer: float = 0.1  # chance that a member submits at once when it is told of something
+    answer: float = (
+        0.4  # chance that anybody submits at once when all are told of something; less than 1, or it never ends
+    )
     returns: float = 0.8  # chance that a program is there again in the next process
 
 
@@ -213,7 +215,7 @@ class Member(Program):
                     self.end_submit(entry.body, "ok", {"seq": seq}, group_id=self.group_id, n=entry.n)
         self.reached = first_seq + len(entries) - 1
         groups = self.node.groups
-        if groups is not None and not users.quiet and users.rng.random() < users.habits.answer:
+        if groups is not None and not users.quiet and users.rng.random() * len(users.members) < users.habits.answer:
             self.submit(groups, 1)
 
     def changed(self, seq: int, members: tuple[NodeId, ...]) -> None:
