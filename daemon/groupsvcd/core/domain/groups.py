@@ -241,7 +241,8 @@ class GroupTable:
             self.put(msgspec.structs.replace(group, pending=None))
             return
         of_active = [name for name, which in servers if (name, which) in active]
-        leader = group.active.leader if group.active.leader in of_active else (of_active or [servers[0][0]])[0]
+        stays = group.active.leader in of_active and group.active.leader in group.newest.names
+        leader = group.active.leader if stays else (of_active or [servers[0][0]])[0]
         # Once the quorum is lost for ever it stays so, whoever is to go on: also who opened what a forced grant chose.
         forced = group.pending is not None and group.pending.forced
         self.grant(group, seq, leader, servers, k=min(group.k_wanted, len(servers)), forced=forced)
