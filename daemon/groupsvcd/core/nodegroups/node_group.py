@@ -276,6 +276,7 @@ class NodeGroup:
             self._leader = record["active"]["leader"]
             if self.seat is not None and isinstance(self.seat.role, Receiver):
                 self.seat.replica.leader = self._leader
+                self.reach(self._leader)
 
     def _start_over(self, reason: str) -> None:
         """This group is no more, or we are not in it any more: who still wants it begins anew."""
@@ -395,8 +396,6 @@ class NodeGroup:
         for user in users:
             user.lost(reason)
 
-    # --- Messages beside the stream ---
-
     def on_group_is(self, sender: Sender, message: GroupIs) -> None:
         """The name server corrects our view of the group."""
         if message.active is None:
@@ -451,9 +450,8 @@ class NodeGroup:
 
     def _note_own_entries(self) -> None:
         """Entries of ours that we did not see delivered are in the roll all the same."""
-        row = self.roll.origins.get(self.station.me)
-        if row is not None and self.submitter is not None:
-            self.submitter.accepted(row[0])
+        if self.submitter is not None:
+            self.submitter.accepted(self.roll.origins.get(self.station.me, (0, 0))[0])
 
     def _tell_origins(self, entries: list[Entry]) -> None:
         """What came from this node is no longer outstanding; who is no member cannot see that for itself."""
@@ -596,5 +594,7 @@ class NodeGroup:
                 self._repeat_at = math.inf
         if self.seat is not None and self.is_member:
             self.seat.tick()
+            if self.seat.is_lonely():
+                self._look_up_again()
         if self.submitter is not None:
             self.submitter.tick()

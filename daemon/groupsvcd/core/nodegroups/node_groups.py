@@ -198,7 +198,14 @@ class NodeGroups:
         _check_sizes(bodies)
         outsider = self._outsiders.get(name)
         if outsider is None:
-            outsider = Outsider(self.station, name, stranger, known_as=self._outside_as, over=self._outsider_ended)
+            outsider = Outsider(
+                self.station,
+                name,
+                stranger,
+                known_as=self._outside_as,
+                over=self._outsider_ended,
+                is_carried=lambda group_id: group_id in self._by_id,
+            )
             self._outsiders[name] = outsider
         outsider.stranger = stranger
         return outsider.submit(tuple(bodies))

@@ -34,7 +34,7 @@ class Outsider:
 
     def __init__(
         self, station: Station, name: str, stranger: Stranger, *, known_as: Callable[[int, Outsider], Submitter],
-        over: Callable[[Outsider], None],
+        over: Callable[[Outsider], None], is_carried: Callable[[int], bool],
     ) -> None:  # fmt: skip
         self.station = station
         self.turn = station.turn
@@ -44,6 +44,7 @@ class Outsider:
         self.submitter: Submitter | None = None
         self._known_as = known_as
         self._over = over
+        self._is_carried = is_carried
         self._waiting: list[bytes] = []
         self._known_seq = 0
         self._told_at = -math.inf
@@ -88,6 +89,8 @@ class Outsider:
 
     def _follow(self, leader: str) -> None:
         assert self.submitter is not None
+        if self._is_carried(self.id):
+            return  # this node has become a member, which sees to it
         names = {*self._servers, leader}
         self.station.links.need(outside(self.id), self.station.addresses(tuple(sorted(names))), listen=False)
         self.submitter.disseminate = self._disseminate

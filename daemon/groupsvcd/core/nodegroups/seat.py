@@ -57,6 +57,10 @@ if TYPE_CHECKING:
     from .node_group import NodeGroup
 
 
+PROBES_BEFORE_LOOK_UP = 2
+"""Probes that nobody answers before a receiver asks the name server what has become of the group."""
+
+
 class Seat:
     """The roles of this node in one group, one after the other, around one copy of the stream."""
 
@@ -85,6 +89,14 @@ class Seat:
     def is_following(self) -> bool:
         """Whether we only follow the stream, and hold nothing for others."""
         return isinstance(self.role, Receiver)
+
+    def is_lonely(self) -> bool:
+        """Whether nobody answers a receiver any more: the group may have ended. Tells it once every few probes."""
+        role = self.role
+        if isinstance(role, Receiver) and role.unheard_probes >= PROBES_BEFORE_LOOK_UP:
+            role.unheard_probes = 0
+            return True
+        return False
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -282,6 +294,7 @@ class Seat:
 
     def on_repair_ask(self, sender: Sender, message: RepairAsk) -> None:
         """Somebody misses entries."""
+        self.group.reach(sender.name)  # it may not know that it is no member any more
         self.replica.on_repair_ask(sender.name, message)
 
     def on_repair(self, sender: Sender, message: Repair) -> None:

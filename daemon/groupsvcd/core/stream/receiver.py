@@ -36,6 +36,7 @@ class Receiver:
         self._seen_told = replica.delivered
         self._probed_at = -math.inf
         self._probes = 0
+        self.unheard_probes = 0  # since the leader was last heard
 
     @property
     def delivered(self) -> int:
@@ -57,6 +58,7 @@ class Receiver:
         if leader:
             replica.leader = leader
             self.heard_at = self.turn.now
+            self.unheard_probes = 0
         return True
 
     def on_order(self, sender: str, order: Order) -> None:
@@ -132,6 +134,7 @@ class Receiver:
         if self.turn.now >= self._probe_at:
             self._probed_at = self.turn.now
             self._probes += 1
+            self.unheard_probes += 1
             target = whom_to_ask(self.replica.servers, self.turn.node, self.replica.leader, self._probes)
             first = self.replica.log.last + 1
             if target:

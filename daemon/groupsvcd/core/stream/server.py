@@ -173,7 +173,7 @@ class Server:
             return ()
         epoch, upto = self.log.accepted, min(upto, self.replica.library.complete_upto)
         held = Held(self.stream, epoch, upto, self.delivered)
-        return (self.carrier.vouching(self.leader, held), Journal("held", self.stream, epoch, upto))
+        return (Journal("held", self.stream, epoch, upto), self.carrier.vouching(self.leader, held))
 
     @property
     def held_upto(self) -> int:
@@ -206,8 +206,8 @@ class Server:
         epoch = self.log.accepted
         if epoch == self.promised == self.accepted_persisted and self.leader:
             held = Held(self.stream, epoch, self.held_upto, self.delivered)
-            self.carrier.vouch(self.leader, held)
             self.turn.journal("held", group=self.stream, epoch=epoch, seq=held.upto)
+            self.carrier.vouch(self.leader, held)
 
     def learn_stable(self, stable: int) -> None:
         """``stable`` was said in the accepted epoch."""
