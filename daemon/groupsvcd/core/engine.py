@@ -71,6 +71,7 @@ class Engine:
         self.groups = NodeGroups(
             Station(self.turn, parameters, self.identity, self.member, self.requests, self.links, rng)
         )
+        self._stored_groups = {stream: log for stream, log in stored.streams.items() if stream != DOMAIN_STREAM}
         self.member.carried = self.groups.carried
         self.requests.formed = self.groups.adopt
         self.voter: Voter | None = None
@@ -113,6 +114,8 @@ class Engine:
         voter = self.voter
         self.turn.journal("started", state_id="" if voter is None else voter.state_id, voter=voter is not None,
                           formed=voter is not None and voter.formed)  # fmt: skip
+        stored_groups, self._stored_groups = self._stored_groups, {}
+        self.groups.start(stored_groups)
         self.links.need(VOTERS, dict(sorted(self.parameters.voter_addresses.items())), listen=True)
         if voter is not None:
             voter.start()

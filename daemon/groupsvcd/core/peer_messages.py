@@ -445,7 +445,7 @@ class Left(StreamMessage, tag=int(Kind.LEFT)):
 
 
 class Complaint(PeerMessage, tag=int(Kind.COMPLAINT)):
-    """I serve this group and do not hear the leader of ``epoch``."""
+    """I serve this group and do not hear the leader of ``epoch``; or, if that view is pending, I cannot serve in it."""
 
     group: int
     epoch: int

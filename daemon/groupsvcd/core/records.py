@@ -4,8 +4,8 @@ The engine never touches a disk. It hands these records to the driver inside ``P
 journal thread (or the simulated disk) applies them in order, one transaction per batch, and on the next
 start gives back a ``Stored``: the state that all synced records add up to.
 
-Only voters write stream records in step with the protocol; a node that is no voter keeps only its
-``NodeRecord``, and a node without a state directory nothing at all.
+Voters write the domain stream in step with the protocol, and every node with a state directory the streams of the
+durable groups it is a server of. A node without one writes nothing at all.
 """
 
 from __future__ import annotations
@@ -69,7 +69,43 @@ class CheckpointRecord:
     drop_upto: int
 
 
-Record = NodeRecord | PromiseRecord | AppendRecord | OpenRecord | CheckpointRecord
+@attrs.frozen
+class AboutRecord:
+    """What a durable group is called and what was agreed upon for it, as bytes: a restart has to know."""
+
+    stream: int
+    about: bytes
+
+
+@attrs.frozen
+class PayloadRecord:
+    """A large payload of ``stream``, from now on or until it is dropped: (origin, its incarnation, its number)."""
+
+    stream: int
+    payload_id: tuple[str, int, int]
+    payload: bytes
+
+
+@attrs.frozen
+class DropPayloadsRecord:
+    """These payloads of ``stream`` are no longer needed."""
+
+    stream: int
+    payload_ids: tuple[tuple[str, int, int], ...]
+
+
+@attrs.frozen
+class ForgetRecord:
+    """This node has nothing to do with ``stream`` any more."""
+
+    stream: int
+
+
+StreamRecord = (
+    PromiseRecord | AppendRecord | OpenRecord | CheckpointRecord | AboutRecord | PayloadRecord | DropPayloadsRecord
+    | ForgetRecord
+)  # fmt: skip
+Record = NodeRecord | StreamRecord
 
 
 @attrs.frozen
@@ -78,6 +114,9 @@ class StoredStream:
 
     ``checkpoint_seq`` is at least ``base``: a margin of entries before the checkpoint is kept so that a
     short lag is repaired without sending the whole state.
+
+    ``damage`` says what is not as it was written. Then nothing of the log is given, and whoever reads this must not
+    speak as the server that had it.
     """
 
     promised: int = 0
@@ -86,6 +125,9 @@ class StoredStream:
     entries: tuple[bytes, ...] = ()
     checkpoint_seq: int = 0
     checkpoint: bytes = b""
+    about: bytes = b""
+    payloads: dict[tuple[str, int, int], bytes] = attrs.field(factory=dict)
+    damage: str = ""
 
 
 @attrs.frozen

@@ -12,6 +12,9 @@ went backwards is worse than a node that does not start (S2):
   as well, without a sync of its own: a state whose number is below the mark has lost something.
 
 Reading goes through a read-only connection, so a refusal leaves the write-ahead log as evidence.
+
+Damage to the domain stream, or to what says where a stream stands, keeps the node from starting. Damage to the entries
+of one group concerns that group alone: the node starts, says so, and does not speak as the server that had them.
 """
 
 from __future__ import annotations
@@ -21,20 +24,27 @@ import sqlite3
 import struct
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import attrs
 
+from ..core.peer_messages import DOMAIN_STREAM
 from ..core.records import (
     NO_DOMAIN,
+    AboutRecord,
     AppendRecord,
     CheckpointRecord,
+    DropPayloadsRecord,
+    ForgetRecord,
     NodeRecord,
     OpenRecord,
+    PayloadRecord,
     PromiseRecord,
     Record,
     Stored,
     StoredStream,
+    StreamRecord,
 )
 from .state_directory import ADVICE, APPLICATION_ID, FORMAT_VERSION, StateDirectory, StateRefused
 
@@ -50,13 +60,20 @@ CREATE TABLE node (
 );
 CREATE TABLE stream (
     stream INTEGER PRIMARY KEY, promised INTEGER NOT NULL, accepted INTEGER NOT NULL, base INTEGER NOT NULL,
-    last INTEGER NOT NULL, sum INTEGER NOT NULL, checkpoint_seq INTEGER NOT NULL, crc INTEGER NOT NULL
+    last INTEGER NOT NULL, sum INTEGER NOT NULL, checkpoint_seq INTEGER NOT NULL, about BLOB NOT NULL,
+    payload_sum INTEGER NOT NULL, crc INTEGER NOT NULL
 );
 CREATE TABLE checkpoint (stream INTEGER PRIMARY KEY, seq INTEGER NOT NULL, state BLOB NOT NULL, crc INTEGER NOT NULL);
 CREATE TABLE entry (
     stream INTEGER NOT NULL, seq INTEGER NOT NULL, body BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (stream, seq)
 ) WITHOUT ROWID;
+CREATE TABLE payload (
+    stream INTEGER NOT NULL, origin TEXT NOT NULL, incarnation INTEGER NOT NULL, n INTEGER NOT NULL,
+    body BLOB NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (stream, origin, incarnation, n)
+);
 """
+
+PayloadId = tuple[str, int, int]
 
 _mark = struct.Struct("!QI")
 _place = struct.Struct("!QQ")
@@ -81,7 +98,7 @@ class NodeRow:
 
 @attrs.frozen
 class StreamRow:
-    """Where one stream stands: entries ``base + 1`` to ``last``, and the sum of their checksums."""
+    """Where one stream stands: entries ``base + 1`` to ``last``; the sums of checksums of entries and payloads."""
 
     stream: int
     promised: int = 0
@@ -90,6 +107,8 @@ class StreamRow:
     last: int = 0
     sum: int = 0
     checkpoint_seq: int = 0
+    about: bytes = b""
+    payload_sum: int = 0
 
     def crc(self) -> int:
         """The checksum of the whole row."""
@@ -99,6 +118,11 @@ class StreamRow:
 def entry_crc(stream: int, seq: int, body: bytes) -> int:
     """The checksum of an entry and its place."""
     return crc32(body, crc32(_place.pack(stream, seq)))
+
+
+def payload_crc(stream: int, payload_id: PayloadId, body: bytes) -> int:
+    """The checksum of a payload and its place."""
+    return crc32(body, crc32(repr((stream, *payload_id)).encode()))
 
 
 class Store:
@@ -125,6 +149,10 @@ class Store:
             for record in records:
                 if isinstance(record, NodeRecord):
                     node = attrs.evolve(node, incarnation=record.incarnation, domain=record.domain)
+                elif isinstance(record, ForgetRecord):
+                    self._forget(record.stream)
+                    streams.pop(record.stream, None)
+                    changed.discard(record.stream)
                 else:
                     row = streams.get(record.stream) or StreamRow(record.stream)
                     streams[record.stream] = self._apply(row, record)
@@ -135,7 +163,7 @@ class Store:
                 (node.name, node.state_id, node.incarnation, node.domain, node.transactions, node.crc()),
             )
             connection.executemany(
-                "REPLACE INTO stream VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "REPLACE INTO stream VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [(*attrs.astuple(streams[stream]), streams[stream].crc()) for stream in sorted(changed)],
             )
             connection.execute("COMMIT")
@@ -163,7 +191,7 @@ class Store:
 
     # --- Applying one record --------------------------------------------------------------------------
 
-    def _apply(self, row: StreamRow, record: PromiseRecord | AppendRecord | OpenRecord | CheckpointRecord) -> StreamRow:
+    def _apply(self, row: StreamRow, record: StreamRecord) -> StreamRow:
         if isinstance(record, AppendRecord):
             return self._append(row, record.first_seq, record.entries)
         if isinstance(record, PromiseRecord):
@@ -172,7 +200,36 @@ class Store:
             row = self._cut_above(row, record.keep_upto)
             row = self._append(row, record.keep_upto + 1, record.entries)
             return attrs.evolve(row, promised=record.epoch, accepted=record.epoch)
-        return self._checkpoint(row, record)
+        if isinstance(record, CheckpointRecord):
+            return self._checkpoint(row, record)
+        if isinstance(record, PayloadRecord):
+            return self._keep_payload(self._drop_payload(row, record.payload_id), record)
+        if isinstance(record, DropPayloadsRecord):
+            for payload_id in record.payload_ids:
+                row = self._drop_payload(row, payload_id)
+            return row
+        if isinstance(record, AboutRecord):
+            return attrs.evolve(row, about=record.about)
+        raise TypeError(f"no such record: {record!r}")
+
+    def _forget(self, stream: int) -> None:
+        for table in ("stream", "checkpoint", "entry", "payload"):
+            self.connection.execute(f"DELETE FROM {table} WHERE stream = ?", (stream,))
+
+    def _keep_payload(self, row: StreamRow, record: PayloadRecord) -> StreamRow:
+        crc = payload_crc(row.stream, record.payload_id, record.payload)
+        values = (row.stream, *record.payload_id, record.payload, crc)
+        self.connection.execute("INSERT INTO payload VALUES (?, ?, ?, ?, ?, ?)", values)
+        return attrs.evolve(row, payload_sum=(row.payload_sum + crc) & _MASK)
+
+    def _drop_payload(self, row: StreamRow, payload_id: PayloadId) -> StreamRow:
+        where = "FROM payload WHERE stream = ? AND origin = ? AND incarnation = ? AND n = ?"
+        place = (row.stream, *payload_id)
+        found = self.connection.execute(f"SELECT crc {where}", place).fetchone()
+        if found is None:
+            return row
+        self.connection.execute(f"DELETE {where}", place)
+        return attrs.evolve(row, payload_sum=(row.payload_sum - found[0]) & _MASK)
 
     def _append(self, row: StreamRow, first_seq: int, entries: tuple[bytes, ...]) -> StreamRow:
         if not entries:
@@ -253,7 +310,7 @@ def _read(directory: StateDirectory, node: str) -> tuple[Stored, NodeRow, dict[i
                 lost = transactions - who.transactions
                 raise StateRefused(f"{database} has lost its last {lost} synced transactions. {ADVICE}")
             rows = [StreamRow(*row[:-1]) for row in _checked_streams(connection, database)]
-            streams = {row.stream: _read_stream(connection, database, row) for row in rows}
+            streams = {row.stream: _read_stream_or_damage(connection, database, row) for row in rows}
         finally:
             connection.close()
     except (sqlite3.Error, OverflowError) as error:
@@ -272,13 +329,23 @@ def _read_node(connection: sqlite3.Connection, database: Path, node: str) -> Nod
     return who
 
 
-def _checked_streams(connection: sqlite3.Connection, database: Path) -> list[tuple[int, ...]]:
-    columns = "stream, promised, accepted, base, last, sum, checkpoint_seq, crc"
+def _checked_streams(connection: sqlite3.Connection, database: Path) -> list[tuple[Any, ...]]:
+    columns = "stream, promised, accepted, base, last, sum, checkpoint_seq, about, payload_sum, crc"
     rows = connection.execute(f"SELECT {columns} FROM stream ORDER BY stream").fetchall()
     for row in rows:
         if StreamRow(*row[:-1]).crc() != row[-1]:
             raise _damaged(database, f"the row of stream {row[0]}")
     return rows
+
+
+def _read_stream_or_damage(connection: sqlite3.Connection, database: Path, row: StreamRow) -> StoredStream:
+    """A damaged stream of a group is none of the others' business."""
+    try:
+        return _read_stream(connection, database, row)
+    except (StateRefused, sqlite3.DatabaseError) as error:
+        if row.stream == DOMAIN_STREAM:
+            raise
+        return StoredStream(promised=row.promised, accepted=row.accepted, about=row.about, damage=str(error))
 
 
 def _read_stream(connection: sqlite3.Connection, database: Path, row: StreamRow) -> StoredStream:
@@ -309,7 +376,24 @@ def _read_stream(connection: sqlite3.Connection, database: Path, row: StreamRow)
         entries=tuple(entries),
         checkpoint_seq=row.checkpoint_seq,
         checkpoint=checkpoint,
+        about=row.about,
+        payloads=_read_payloads(connection, database, row),
     )
+
+
+def _read_payloads(connection: sqlite3.Connection, database: Path, row: StreamRow) -> dict[PayloadId, bytes]:
+    payloads: dict[PayloadId, bytes] = {}
+    total = 0
+    query = "SELECT origin, incarnation, n, body, crc FROM payload WHERE stream = ? ORDER BY rowid"
+    for origin, incarnation, n, body, crc in connection.execute(query, (row.stream,)):
+        payload_id = (origin, incarnation, n)
+        if not isinstance(body, bytes) or payload_crc(row.stream, payload_id, body) != crc:
+            raise _damaged(database, f"payload {n} of {origin}/{incarnation} in stream {row.stream}")
+        payloads[payload_id] = body
+        total += crc
+    if total & _MASK != row.payload_sum:
+        raise _damaged(database, f"the set of payloads of stream {row.stream}")
+    return payloads
 
 
 def _damaged(database: Path, what: str) -> StateRefused:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from .clients import Client
-from .group_convergence import groups_converge
+from .group_convergence import groups_converge, open_group_calls
 from .world import World
 
 WITHIN_S = 40.0
@@ -80,7 +80,7 @@ def converge(world: World, *, within: float = WITHIN_S) -> bool:
 
 
 def _open_calls(world: World) -> int:
-    return world.clients.open_calls + world.group_users.open_calls
+    return world.clients.open_calls + open_group_calls(world)
 
 
 def _standing(world: World) -> tuple[int, int] | None:

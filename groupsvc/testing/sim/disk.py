@@ -20,10 +20,14 @@ from groupsvcd.core.effects import Persist
 from groupsvcd.core.peer_messages import DOMAIN_STREAM
 from groupsvcd.core.records import (
     NO_DOMAIN,
+    AboutRecord,
     AppendRecord,
     CheckpointRecord,
+    DropPayloadsRecord,
+    ForgetRecord,
     NodeRecord,
     OpenRecord,
+    PayloadRecord,
     PromiseRecord,
     Record,
     Stored,
@@ -47,7 +51,9 @@ class DiskCorrupted(Exception):
 class Log:
     """One stream on disk, changed in place; ``StoredStream`` is its picture."""
 
-    __slots__ = ("accepted", "base", "checkpoint", "checkpoint_seq", "entries", "promised")
+    __slots__ = (
+        "about", "accepted", "base", "checkpoint", "checkpoint_seq", "damage", "entries", "payloads", "promised",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.promised = 0
@@ -56,6 +62,9 @@ class Log:
         self.entries: list[bytes] = []
         self.checkpoint_seq = 0
         self.checkpoint = b""
+        self.about = b""
+        self.payloads: dict[tuple[str, int, int], bytes] = {}
+        self.damage = ""  # found by a checksum at the next start
 
     @property
     def last(self) -> int:
@@ -64,6 +73,8 @@ class Log:
 
     def picture(self) -> StoredStream:
         """The value a starting engine gets."""
+        if self.damage:
+            return StoredStream(promised=self.promised, accepted=self.accepted, about=self.about, damage=self.damage)
         return StoredStream(
             promised=self.promised,
             accepted=self.accepted,
@@ -71,6 +82,8 @@ class Log:
             entries=tuple(self.entries),
             checkpoint_seq=self.checkpoint_seq,
             checkpoint=self.checkpoint,
+            about=self.about,
+            payloads=dict(self.payloads),
         )
 
     def promise(self, record: PromiseRecord) -> None:
@@ -234,6 +247,10 @@ class Disk:
             self.incarnation, self.domain = record.incarnation, record.domain
             self.node.note_persisted("node", 0, 0, 0, seen=seen)
             return
+        if isinstance(record, ForgetRecord):
+            self.logs.pop(record.stream, None)
+            self.node.note_persisted("forget", record.stream, 0, 0, seen=seen)
+            return
         log = self.logs.get(record.stream)
         if log is None:
             log = self.logs[record.stream] = Log()
@@ -247,7 +264,17 @@ class Disk:
         elif isinstance(record, OpenRecord):
             kind, epoch = "open", record.epoch
             log.open(record)
-        else:
+        elif isinstance(record, CheckpointRecord):
             kind = "checkpoint"
             log.check_point(record)
+        elif isinstance(record, AboutRecord):
+            kind = "about"
+            log.about = record.about
+        elif isinstance(record, PayloadRecord):
+            kind = "payload"
+            log.payloads[record.payload_id] = record.payload
+        elif isinstance(record, DropPayloadsRecord):
+            kind = "payload"
+            for payload_id in record.payload_ids:
+                log.payloads.pop(payload_id, None)
         self.node.note_persisted(kind, record.stream, epoch, log.last, seen=seen)

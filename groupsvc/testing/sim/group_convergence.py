@@ -3,6 +3,8 @@
 Whole means: nobody is on its way in or out, all who carry a group name the same id, epoch, leader, servers and members,
 the members are just those who carry it, one of them leads and has a view whose servers are among them, and all have
 delivered the same number of entries. Then every program submits once more, and everybody who takes part hears it.
+
+A durable group of whose last view too many disks are lost waits for them for ever; nothing else can be asked of it.
 """
 
 from __future__ import annotations
@@ -32,15 +34,42 @@ def carried(world: World) -> Carried:
     return groups
 
 
+def waiting_for_disks(world: World) -> dict[str, int]:
+    """Names and ids of the durable groups whose active view has lost more disks than a recovery can do without."""
+    name_server = world.name_server()
+    engine = world.nodes[name_server].engine if name_server else None
+    directory = getattr(getattr(engine, "voter", None), "directory", None)
+    if directory is None:
+        return {}
+    found: dict[str, int] = {}
+    for group in directory.groups.all():
+        if group.durable:
+            left = sum(1 for name, disk in group.active.servers if _is_whole(world, name, disk, group.id))
+            if left < group.active.promises_needed:
+                found[group.name] = group.id
+    return found
+
+
+def _is_whole(world: World, name: str, state_id: int | str, group_id: int) -> bool:
+    disk = world.nodes[name].disk
+    log = disk.logs.get(group_id)
+    return disk.state_id == state_id and not (log is not None and log.damage)
+
+
+def open_group_calls(world: World) -> int:
+    """Calls of programs that have not ended, and have no reason to wait."""
+    return world.group_users.open_calls_except(frozenset(waiting_for_disks(world)))
+
+
 def group_disagreement(world: World) -> str:
     """What is not whole yet in some group, as a sentence; "" if all is well."""
-    found = carried(world)
-    for name in sorted(found):
+    found, waiting = carried(world), waiting_for_disks(world)
+    for name in sorted(found.keys() - waiting.keys()):
         problem = _problem_with(found[name])
         if problem:
             return f"in group {name} {problem}"
     for member in world.group_users.members:
-        if member.group and member.alive and not member.group_id:
+        if member.group and member.alive and not member.group_id and member.group not in waiting:
             return f"{member.name} at {member.node.name} is not in {member.group} yet"
     return ""
 
@@ -73,6 +102,8 @@ def groups_converge(world: World, *, within: float) -> bool:
     """Wait, probe, wait; a failure is recorded in the world. True if all is well."""
     if not _wait_for_agreement(world, within, "after everything was healed"):
         return False
+    for name, group_id in sorted(waiting_for_disks(world).items()):
+        world.history.add(world.t, "disks_lost", group=group_id, args={"name": name})
     for member in _taking_part(world):
         member.node.call(lambda asked=member: _probe(asked))  # type: ignore[misc]
     if not world.run_until(lambda: not _unheard(world), within=within, every=0.25):
@@ -91,7 +122,12 @@ def _wait_for_agreement(world: World, within: float, when: str) -> bool:
 
 
 def _taking_part(world: World) -> list[Member]:
-    return [member for member in world.group_users.members if member.alive and member.group_id]
+    waiting = waiting_for_disks(world)
+    return [
+        member
+        for member in world.group_users.members
+        if member.alive and member.group_id and member.group not in waiting
+    ]
 
 
 def _probe(member: Member) -> None:

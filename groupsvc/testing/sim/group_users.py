@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 BODY_BYTES_MAX = 3_000
 """Now and then a body is as long as this; most have a few bytes."""
 
+DURABLE = 0.3
+"""Share of the groups that somebody forms, if its node has a disk."""
+
 
 @attrs.frozen(kw_only=True)
 class GroupHabits:
@@ -66,6 +69,7 @@ class Program:
         self.name = name
         self.node = node
         self.process = -1  # that of the node in which it lives; -1 while it does not
+        self.group = ""
         self.calls = 0
         self.bodies = 0
         self.open: dict[bytes, tuple[int, int]] = {}  # body -> number of the call, n (0 if not known)
@@ -368,8 +372,13 @@ class GroupUsers:
     @property
     def open_calls(self) -> int:
         """Calls that have not ended."""
-        joins = sum(bool(member.join_call) for member in self.members)
-        return joins + sum(len(program.open) for program in (*self.members, *self.strangers))
+        return self.open_calls_except(frozenset())
+
+    def open_calls_except(self, groups: frozenset[str]) -> int:
+        """The same, but for those that concern these groups."""
+        programs: tuple[Program, ...] = (*self.members, *self.strangers)
+        joins = sum(1 for member in self.members if member.join_call and member.group not in groups)
+        return joins + sum(len(program.open) for program in programs if program.group not in groups)
 
 
 def draw_attributes(rng: random.Random) -> dict[str, AttributeValue]:
@@ -379,6 +388,8 @@ def draw_attributes(rng: random.Random) -> dict[str, AttributeValue]:
         replicas = attributes["replicas"] = rng.randint(1, 4)
         if rng.random() < 0.5:
             attributes["commit_k"] = rng.randint(1, replicas)
-    if rng.random() < 0.2:
+    if rng.random() < DURABLE:
+        attributes["durable"] = True
+    elif rng.random() < 0.2:
         attributes["on_quorum_lost"] = rng.choice(["continue", "dissolve"])
     return attributes

@@ -4,6 +4,7 @@ All of it is level-triggered. What the directory says is compared with what was 
 name server, a leader that was away at the wrong moment change nothing in the end.
 
 - A granted view is told to its leader until it is active or replaced.
+- A granted view with a server that does not carry the group, or has lost what it had of it, is replaced by another.
 - Servers that complain of one leader at one time, as many as could hide nothing stable from a successor, get another.
 - A group whose quorum is lost for ever goes on with what is left, or ends: as its attribute ``on_quorum_lost`` says.
 - A node that speaks of a group as it was is told how it is.
@@ -20,7 +21,7 @@ import attrs
 from ..parameters import Timers
 from ..peer_messages import Grant, GroupIs, PeerMessage
 from ..turn import Turn
-from ..views import NodeId, Server
+from ..views import NodeId, Server, View
 from .commands import AnyCommand, ContinueGroup, DropGroup, ProposeView
 from .groups import Group
 
@@ -95,8 +96,11 @@ class Grants:
             self.correct(sender[0], group_id, group)
             return
         server = self.directory.groups.server_of(sender[0], group.durable)
-        view = group.active
-        if epoch != view.epoch or group.pending is not None or server not in view.servers or sender[0] == view.leader:
+        pending, view = group.pending, group.active
+        if pending is not None and epoch == pending.epoch and server in pending.servers:
+            self._grant_without(group, pending, sender[0])
+            return
+        if epoch != view.epoch or pending is not None or server not in view.servers or sender[0] == view.leader:
             return
         complaints = self._complaints.setdefault(group_id, {})
         complaints[sender[0]] = (epoch, self.turn.now)
@@ -116,6 +120,16 @@ class Grants:
             self.turn.mark("group-complaint")
             k = min(group.k_wanted, len(servers))
             self._order(ProposeView(group_id, group.newest_epoch, leader, servers, k, self._me()))
+
+    def _grant_without(self, group: Group, pending: View, unable: str) -> None:
+        """Who is to lead or serve has not what it takes; without it, the others may have enough."""
+        servers = tuple(server for server in self._servers_up(group) if server[0] != unable)
+        of_active = [name for name, which in servers if (name, which) in group.active.servers]
+        if of_active:
+            self.turn.mark("group-server-unable")
+            leader = pending.leader if pending.leader in of_active else of_active[0]
+            k = min(group.k_wanted, len(servers))
+            self._order(ProposeView(group.id, group.newest_epoch, leader, servers, k, self._me()))
 
     # --- Mismatches ---
 

@@ -94,6 +94,11 @@ class Member:
         mine = self.nodes.get(self.turn.node)
         return mine is not None and mine.incarnation == self._identity.incarnation and mine.status == "up"
 
+    @property
+    def disk(self) -> str:
+        """The id of our state directory, as others know it; "" if there is none, so that nobody counts on it."""
+        return self._state_id if self._parameters.durable else ""
+
     def _register(self) -> None:
         parameters = self._parameters
         self._register_at = self.turn.now + self._register_wait
@@ -101,7 +106,7 @@ class Member:
         self.turn.send(
             self.leader,
             Register(
-                self._state_id, parameters.address, parameters.pinned, priority_of(parameters), parameters.essentials()
+                self.disk, parameters.address, parameters.pinned, priority_of(parameters), parameters.essentials()
             ),
         )
 

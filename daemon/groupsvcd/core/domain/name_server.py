@@ -150,9 +150,9 @@ class NameServer:
 
     def _own_registration(self) -> Register:
         parameters = self._parameters
+        disk = self.voter.state_id if parameters.durable else ""
         return Register(
-            self.voter.state_id, parameters.address, parameters.pinned, priority_of(parameters),
-            parameters.essentials(),
+            disk, parameters.address, parameters.pinned, priority_of(parameters), parameters.essentials()
         )  # fmt: skip
 
     def close(self) -> None:

@@ -130,6 +130,11 @@ class Voter:
         return mine in claim.voters and (self.formed or mine in claim.admitted)
 
     @property
+    def can_snapshot(self) -> bool:
+        """The directory is always here."""
+        return True
+
+    @property
     def snapshots_cheaply(self) -> bool:
         """The directory may be large."""
         return False

@@ -1,4 +1,9 @@
-"""How a group's stream leaves this node: to all who listen to its topic, as long as the lease is good."""
+"""How a group's stream leaves this node: to all who listen to its topic, as long as the lease is good.
+
+Of a durable group the disk has, from the moment this node is a member, what the group is called; from the moment it is
+to be a server, what it promised; and once it has opened a log as a server, that log. So after a restart it is known
+which server a disk was, and what it had.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from collections.abc import Callable
 from ..domain.member import Member
 from ..effects import Journal, SendToPeer
 from ..peer_messages import PeerMessage, topic_of
-from ..records import Record
+from ..records import AboutRecord, ForgetRecord, Record
 from ..stream.carrier import Carrier
 from ..turn import Turn
 
@@ -17,10 +22,15 @@ class GroupCarrier(Carrier):
 
     delivers_batches = True
 
-    def __init__(self, turn: Turn, stream: int, member: Member, *, durable: bool, journals_entries: bool) -> None:
+    def __init__(
+        self, turn: Turn, stream: int, member: Member, *, journals_entries: bool, about: bytes | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(turn, stream, ())
-        self.durable = durable
+        self.durable = about is not None
+        self.is_stored = False
         self.journals_entries = journals_entries
+        self._about = about
+        self._is_described = False
         self._member = member
         self._topic = topic_of(stream)
 
@@ -37,7 +47,27 @@ class GroupCarrier(Carrier):
         self, *records: Record, then: tuple[SendToPeer | Journal, ...] = (), done: Callable[[], None] | None = None
     ) -> None:
         """On disk if the group is durable; else memory is all there is, and that is safe at once."""
-        if self.durable:
-            self.turn.persist(*records, then=then, done=done)
-        else:
+        if self._about is None:
             self.turn.remember(then, done)
+            return
+        if not self._is_described:
+            self._is_described = True
+            records = (AboutRecord(self.stream, self._about), *records)
+        self.turn.persist(*records, then=then, done=done)
+
+    def found_on_disk(self, *, is_stored: bool) -> None:
+        """A restart: the disk knows the group, and perhaps a log of it."""
+        self._is_described = True
+        self.is_stored = is_stored
+
+    def forget(self) -> None:
+        """The active view does not count on what we have; if we stay a member, only that is to be known."""
+        if self._about is not None and self._is_described:
+            self.is_stored = False
+            self.turn.persist(ForgetRecord(self.stream), AboutRecord(self.stream, self._about))
+
+    def forget_all(self) -> None:
+        """We are no member any more."""
+        if self._is_described:
+            self.is_stored = self._is_described = False
+            self.turn.persist(ForgetRecord(self.stream))

@@ -21,6 +21,11 @@ class GroupSettings:
         return self._values.get("durable") is True
 
     @property
+    def machine(self) -> bool:
+        """Whether the members have a state that the entries add up to."""
+        return self._values.get("machine") is True
+
+    @property
     def replicas(self) -> int:
         """How many servers there should be."""
         return self._number("replicas", GROUP_SERVERS_WANTED)

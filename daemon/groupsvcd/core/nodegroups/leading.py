@@ -88,7 +88,8 @@ class Leading:
             self.sequencer.holds(name, last)
         self.sequencer.began = self.server.replica.began = self.sequencer.next_seq
         self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, view.fence, view.forced))
-        if not roll.members:
+        if self.station.me not in roll.members:
+            self._inserting.add(self.station.me)
             self._order(NodeInserted(self.station.me, self.group.key, 0))
         self.look_at_nodes()
         self._let_go()
@@ -374,14 +375,23 @@ class Leading:
         ]
         ours = {self._server_of(node): node for node in roll.members}
         servers = [
-            server for server in self.view.servers if ours.get(server) in staying and not self._is_mute(server[0])
+            server
+            for server in self.view.servers
+            if (ours.get(server) in staying or self._comes_back(server, ours)) and not self._is_mute(server[0])
         ]
         for node in staying:
             if len(servers) >= self.group.settings.replicas:
                 break
             server = self._server_of(node)
             is_mute = server in self.view.servers  # and not among those that are kept
-            if server not in servers and not is_mute and node not in self._failing and self._has_caught_up(node):
+            has_place = server[1] != ""  # a durable group has none for who has no disk
+            if (
+                server not in servers
+                and has_place
+                and not is_mute
+                and node not in self._failing
+                and self._has_caught_up(node)
+            ):
                 servers.append(server)
         if me not in self.group.leaving:
             return self.view.leader, tuple(servers or self.view.servers)
@@ -393,6 +403,11 @@ class Leading:
         if len(roll.members) > 1 or self._inserting:
             return self.view.leader, (mine,)  # all leave: we are the last
         return None
+
+    def _comes_back(self, server: ServerId, members: dict[ServerId, NodeId]) -> bool:
+        """Whether a disk of this view has come back with another process, which is to be inserted yet."""
+        entry = self.station.member.nodes.get(server[0])
+        return server not in members and entry is not None and entry.status == "up" and entry.state_id == server[1]
 
     def _has_caught_up(self, node: NodeId) -> bool:
         return node == self.station.me or self._seen.get(node, -math.inf) >= self.server.stable - CAUGHT_UP_WITHIN

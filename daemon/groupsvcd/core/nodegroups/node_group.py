@@ -1,7 +1,7 @@
 """This node's part in one group, from the first look-up to the last word.
 
-    finding    -- no such group -->       forming    -- formed here -->  carrying, as leader
-    finding    -- led by A -->            inserting  -- inserted -->     carrying, as receiver
+It becomes a member by its ``entrance``, and ceases to be one when nobody on this node needs the group any more:
+
     carrying   -- nobody needs it -->     leaving    -- removed -->      over
 
 While it carries the group it has a *seat* in its stream (see ``seat``). Without a lease the node is isolated: then it
@@ -10,20 +10,19 @@ only promises, reports and gives repairs.
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Callable
 from typing import Any
 
-from ..domain.commands import FormGroup, encode_command
-from ..effects import Subscribe, Unsubscribe
+import msgspec
+
+from ..effects import Unsubscribe
 from ..identity import Sender
 from ..invariants import invariant
 from ..peer_messages import (
     Accepted,
     Data,
     GroupIs,
-    Insert,
     Inserted,
     Leave,
     Left,
@@ -37,26 +36,25 @@ from ..stream.entries import Entry
 from ..stream.receiver import Receiver
 from ..stream.replica import Replica, Retention
 from ..stream.server import Server
-from ..views import AttributeValue, NodeId, View
+from ..views import AttributeValue, NodeId
 from .controls import NodeInserted, NodesFailed, ViewStarted, decode_control
+from .entrance import Entrance
 from .group_carrier import GroupCarrier
 from .group_settings import GroupSettings
+from .phases import Phase
 from .roll import PRUNE_EVERY, Roll, decode_checkpoint, encode_checkpoint
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter
-from .user import Machine, User
+from .user import Machine, User, other_machines
+
+_about_encoder = msgspec.msgpack.Encoder()
+_about_decoder = msgspec.msgpack.Decoder(tuple[str, dict[str, AttributeValue]])
 
 
-class Phase(enum.Enum):
-    """How far this node is with the group."""
-
-    FINDING = "finding"
-    FORMING = "forming"
-    INSERTING = "inserting"
-    CARRYING = "carrying"
-    LEAVING = "leaving"
-    OVER = "over"
+def name_and_attributes(about: bytes) -> tuple[str, dict[str, AttributeValue]]:
+    """What ``NodeGroup.about`` told."""
+    return _about_decoder.decode(about)
 
 
 class NodeGroup:
@@ -81,23 +79,25 @@ class NodeGroup:
         self.leaving: set[NodeId] = set()  # who told us, as leader, that it leaves
         self.roll = Roll(self.settings.logical_lifetime)
         self.machine: Machine | None = None
+        self.late_machine: Machine | None = None  # of a program that came when the group was carried already
+        self.carrier: GroupCarrier | None = None
         self.seat: Seat | None = None
         self.submitter: Submitter | None = None
-        self._leader = ""  # as far as we know, while we are no member
-        self._known_as = known_as
+        self.known_as = known_as
         self._activate = activate
         self._over = over
-        self._touch = touch
-        self._with_lease = with_lease
+        self.touch = touch
+        self.with_lease = with_lease
         self._timers = station.parameters.timers
         self._batch: list[Entry] = []
         self._batch_first = 0
         self._changed_at = 0
         self._inserted_seq = 0
+        self._is_to_leave = False  # once we are a member again
         self._shown: tuple[str, ...] = ()  # the members as of our insertion
-        self._attempts = 0
         self._repeat_at = math.inf
         self._wait = self._timers.repeat_first
+        self.entrance = Entrance(self)
 
     # --- Where this node is with it ---
 
@@ -108,25 +108,52 @@ class NodeGroup:
 
     @property
     def is_member(self) -> bool:
-        """Whether this node carries the group."""
-        return self.phase in (Phase.CARRYING, Phase.LEAVING)
+        """Whether this node carries the group; after a restart also before the others have it as a member again."""
+        return self.phase in (Phase.CARRYING, Phase.LEAVING, Phase.RETURNING)
 
     @property
     def delivered(self) -> int:
         """Up to where the stream was handed up here."""
         return self.seat.replica.delivered if self.seat is not None else 0
 
+    def about(self) -> bytes:
+        """What a restart has to know of the group."""
+        return _about_encoder.encode((self.name, self.attributes))
+
     # --- Users ---
 
-    def add_user(self, user: User) -> None:
+    def add_user(self, user: User, machine: Machine | None = None) -> None:
         """Somebody on this node takes part."""
         if self.is_leaving:
             self.returning.append(user)  # it joins again when this node has left
             return
+        if self.seat is not None and not self.users and self.settings.machine != (machine is not None):
+            user.lost(other_machines(self.settings.machine))
+            return
+        self.hand_up()
+        if self.seat is not None and self.machine is None:
+            self.late_machine = machine
         self.users.append(user)
         if self.phase is Phase.CARRYING:
-            self.hand_up()
-            user.joined(self.id, self.delivered, tuple(self.roll.members))
+            self._tell_joined(user)
+
+    def _tell_joined(self, user: User) -> None:
+        machine, self.late_machine = self.late_machine, None
+        user.joined(self.id, self.delivered if machine is None else 0, tuple(self.roll.members))
+        if machine is not None:
+            self.machine = machine
+            self._catch_up(user, machine)
+
+    def _catch_up(self, user: User, machine: Machine) -> None:
+        """The group was carried here without its machine, which has to apply what came since the checkpoint."""
+        assert self.seat is not None
+        self.turn.mark("group-machine-late")
+        log = self.seat.replica.log
+        if log.checkpoint_seq:
+            machine.restore(log.checkpoint_seq, decode_checkpoint(log.checkpoint).application)
+        entries = self.seat.replica.delivered_since(log.checkpoint_seq)
+        if entries:
+            user.delivered(log.checkpoint_seq + 1, entries)
 
     def remove_user(self, user: User) -> None:
         """Somebody on this node takes part no longer; with the last one the node leaves."""
@@ -141,8 +168,7 @@ class NodeGroup:
         if self.users:
             return
         if self.phase is Phase.CARRYING:
-            self.phase = Phase.LEAVING
-            self._again_soon()
+            self.leave()
         elif not self.is_member and self.phase is not Phase.FORMING:
             # An Insert may be on its way. Whoever gets an answer without wanting one leaves again.
             self.phase = Phase.OVER if self.phase is Phase.FINDING else self.phase
@@ -153,7 +179,7 @@ class NodeGroup:
         """Submit entries; the number of the first, or 0 if the window is full or there is no group yet."""
         return self.submitter.submit(bodies) if self.submitter is not None else 0
 
-    def _disseminate(self, n: int, payload: bytes) -> None:
+    def disseminate(self, n: int, payload: bytes) -> None:
         """A large payload of ours goes to all who carry the group, and to our own copy."""
         data = Data(self.id, *self.station.me, n, payload)
         self.turn.multicast(topic_of(self.id), data)
@@ -162,12 +188,12 @@ class NodeGroup:
 
     def _touched(self, answered: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
         def touched(answer: dict[str, Any]) -> None:
-            self._touch(self)
+            self.touch(self)
             answered(answer)
 
         return touched
 
-    def _ask(self, answered: Callable[[dict[str, Any]], None]) -> None:
+    def ask(self, answered: Callable[[dict[str, Any]], None]) -> None:
         """Ask the name server for the record of the group."""
         self.station.requests.ask("find", self.name, self._touched(answered))
 
@@ -178,165 +204,35 @@ class NodeGroup:
         """Have a command ordered in the directory."""
         self.station.requests.command(about, body, self._touched(answered), lambda family, code, text: failed(text))
 
-    # --- Becoming a member ---
+    # --- Being a member ---
 
-    def find(self) -> None:
-        """Ask the name server who leads the group."""
-        self.phase = Phase.FINDING
-        self._repeat_at = math.inf
-        self._ask(self._found)
-
-    def _found(self, answer: dict[str, Any]) -> None:
-        if self.phase is not Phase.FINDING:
-            return
-        record = answer.get("group")
-        if record is not None:
-            self._insert_into(record)
-            return
-        self.phase = Phase.FORMING
-        name, attributes = self.name, self.attributes
-        self.command(
-            f"forming group {name!r}",
-            lambda: encode_command(FormGroup(name, self.turn.node, self.station.identity.incarnation, attributes)),
-            self._formed, self.end,
-        )  # fmt: skip
-
-    def _formed(self, answer: dict[str, Any]) -> None:
-        if self.phase is not Phase.FORMING:
-            return
-        if not answer.get("ok"):
-            self.end(str(answer.get("problem", "refused")))
-            return
-        record = answer["group"]
-        if not answer.get("formed"):
-            self._insert_into(record)
-            return
-        self._with_lease(lambda: self._form(record))
-
-    def adopt(self, answer: dict[str, Any]) -> None:
-        """Somebody had the group formed here."""
-        self.phase = Phase.FORMING
-        self._formed(answer)
-
-    def _form(self, record: dict[str, Any]) -> None:
-        """The group is ours: from here on it exists."""
-        if self.phase is not Phase.FORMING:
-            return
-        self._touch(self)
-        self._take_record(record)
-        view = View.from_answer(record["active"])
-        self.turn.mark("group-formed")
-        seat = self._sit(StoredStream(promised=view.epoch, accepted=view.epoch))
-        self._now_member()
-        seat.form(view)
-        if not self.users:
-            self.phase = Phase.LEAVING
-            self._again_soon()
-
-    def _take_record(self, record: dict[str, Any]) -> None:
-        self.id = record["id"]
-        self.attributes = record["attributes"]
-        self.settings = GroupSettings(self.attributes, self.station.parameters)
-        self.roll = Roll(self.settings.logical_lifetime)
-        self.submitter = self._known_as(self.id, self)
-        self.submitter.disseminate = self._disseminate
-        self.turn.effects.append(Subscribe(topic_of(self.id)))
-
-    def _insert_into(self, record: dict[str, Any]) -> None:
-        self._take_record(record)
-        self._leader = record["active"]["leader"]
-        self.phase = Phase.INSERTING
-        self._wait = self._timers.repeat_first
-        self._attempts = 0
-        self._ask_in()
-
-    def _ask_in(self) -> None:
-        self._attempts += 1
-        self._repeat_at = self.turn.now + self._wait
-        self._wait = min(2 * self._wait, self._timers.repeat_max)
-        if self._attempts % 3 == 0 or self._leader == self.turn.node:
-            self._look_up_again()
-        else:
-            self.reach(self._leader)
-            assert self.submitter is not None
-            self.turn.send(self._leader, Insert(self.id, self.key, self.submitter.accepted_upto))
-
-    def _look_up_again(self) -> None:
-        """Somebody else may lead, or the group may have ended and been formed anew."""
-        self._ask(self._found_again)
-
-    def _found_again(self, answer: dict[str, Any]) -> None:
-        is_following = self.phase is Phase.CARRYING and self.seat is not None and self.seat.is_following
-        if self.phase not in (Phase.INSERTING, Phase.LEAVING) and not is_following:
-            return
-        record = answer.get("group")
-        if record is None or record["id"] != self.id:
-            self._start_over("the group has ended")
-        else:
-            self._leader = record["active"]["leader"]
-            if self.seat is not None and isinstance(self.seat.role, Receiver):
-                self.seat.replica.leader = self._leader
-                self.reach(self._leader)
-
-    def _start_over(self, reason: str) -> None:
-        """This group is no more, or we are not in it any more: who still wants it begins anew."""
-        if self.phase is Phase.INSERTING:
-            self.returning, self.users = [*self.returning, *self.users], []
-        self.end(reason)
-
-    def on_inserted(self, sender: Sender, message: Inserted) -> None:
-        """We are a member."""
-        mine = (message.to, message.term) == (self.station.identity.incarnation, self.key)
-        if not mine or self.phase is not Phase.INSERTING:
-            return
-        self._inserted_seq = message.seq
-        begins = 0 if self.machine is not None else message.seq
-        stored = StoredStream(
-            accepted=message.epoch, base=begins, checkpoint_seq=begins, checkpoint=encode_checkpoint(message.state, b"")
-        )
-        seat = self._sit(stored)
-        self.turn.journal("restored", group=self.id, epoch=message.epoch, seq=begins)
-        welcome = Roll(self.settings.logical_lifetime)
-        welcome.restore(message.state)
-        self._shown = tuple(name for name, _ in welcome.members)
-        if begins:
-            self.roll = welcome
-        else:
-            seat.replica.intake.expect(message.seq, self.turn.now)  # the newest checkpoint, and what came after it
-        self._now_member()
-        seat.follow(sender.name, welcome.server_names)
-        self._note_own_entries()
-        assert self.submitter is not None
-        self.submitter.relays = welcome.relays(sender.name, self.turn.node)
-        self.submitter.follow(sender.name)
-        self.submitter.send_new(message.seq)
-        if not self.users:
-            self.phase = Phase.LEAVING
-            self._again_soon()
-
-    def _sit(self, stored: StoredStream) -> Seat:
+    def sit(self, stored: StoredStream) -> Seat:
+        """Take a seat with this copy of the stream."""
         station = self.station
         parameters = station.parameters
-        carrier = GroupCarrier(
-            self.turn, self.id, station.member, durable=self.settings.durable, journals_entries=parameters.journal_full
-        )
         retention = Retention(
             checkpoint_every=parameters.group_checkpoint_every, margin=parameters.retention_margin,
             block_bytes=parameters.checkpoint_block_bytes,
         )  # fmt: skip
-        replica = Replica(carrier, stored, (), retention, self._timers, station.rng, self)
+        assert self.carrier is not None
+        replica = Replica(self.carrier, stored, (), retention, self._timers, station.rng, self)
         self.seat = Seat(self, replica, self._activate)
         return self.seat
 
-    def _now_member(self) -> None:
+    def now_member(self) -> None:
+        """The others have us as a member."""
         self.phase = Phase.CARRYING
-        self._repeat_at = math.inf
         self._changed_at = 0
         self.turn.journal("joined", group=self.id, seq=self.delivered)
         self.link()
-        members = tuple(self.roll.members)
         for user in tuple(self.users):
-            user.joined(self.id, self.delivered, members)
+            self._tell_joined(user)
+        if self._is_to_leave and not self.users:
+            self.leave()
+
+    def inserted(self, seq: int, names: tuple[str, ...]) -> None:
+        """We are in the stream as of entry ``seq``, among these."""
+        self._inserted_seq, self._shown = seq, names
 
     def link(self) -> None:
         """Be connected to all who carry the group, and to whom we recover from."""
@@ -354,6 +250,11 @@ class NodeGroup:
             self.station.links.need_too(self.id, name, address)
 
     # --- Ceasing to be one ---
+
+    def leave(self) -> None:
+        """Nobody on this node needs the group any more."""
+        self.phase = Phase.LEAVING
+        self._again_soon()
 
     def _again_soon(self) -> None:
         self._wait = self._timers.repeat_first
@@ -385,7 +286,9 @@ class NodeGroup:
         if self.seat is not None:
             self.seat.give_up()
         self.phase = Phase.OVER
-        self._repeat_at = math.inf
+        self._repeat_at = self.entrance.repeat_at = math.inf
+        if self.carrier is not None:
+            self.carrier.forget_all()
         self.submitter = None  # its numbers go on when this node comes back
         if self.id:
             self.turn.journal("group_lost", group=self.id, seq=self.delivered, reason=reason)
@@ -396,6 +299,24 @@ class NodeGroup:
         for user in users:
             user.lost(reason)
 
+    def go_on(self, reason: str, key: int) -> bool:
+        """This node goes on as a new process, the disk of a durable group as what it was; False if there is none."""
+        if self.carrier is None or not self.carrier.durable or not self.is_member:
+            return False
+        self.hand_up()
+        if self.seat is not None:
+            self.seat.give_up()
+        self.key = key
+        self.leaving.clear()
+        self._inserted_seq, self._repeat_at = 0, math.inf
+        self.machine = self.late_machine = None
+        self._is_to_leave = self.is_leaving
+        users, self.users = self.users, []
+        self.entrance.go_on()
+        for user in users:
+            user.lost(reason)
+        return True
+
     def on_group_is(self, sender: Sender, message: GroupIs) -> None:
         """The name server corrects our view of the group."""
         if message.active is None:
@@ -405,13 +326,14 @@ class NodeGroup:
 
     def on_not_leader(self, sender: Sender, message: NotLeader) -> None:
         """We asked the wrong one."""
-        if self.phase is Phase.INSERTING:
-            if message.leader and message.leader != self._leader:
-                self._leader = message.leader
-            else:
-                self._look_up_again()
+        if self.phase in (Phase.INSERTING, Phase.RETURNING):
+            self.entrance.on_not_leader(message)
         elif self.is_leaving or (not message.leader and self.seat is not None and self.seat.is_following):
-            self._look_up_again()
+            self.entrance.look_up_again()
+
+    def on_inserted(self, sender: Sender, message: Inserted) -> None:
+        """We are a member."""
+        self.entrance.on_inserted(sender, message)
 
     def on_accepted(self, sender: Sender, message: Accepted) -> None:
         """What we submitted is stable; for who is no member."""
@@ -448,7 +370,7 @@ class NodeGroup:
             seq += 1
         self._tell_origins(entries)
 
-    def _note_own_entries(self) -> None:
+    def note_own_entries(self) -> None:
         """Entries of ours that we did not see delivered are in the roll all the same."""
         if self.submitter is not None:
             self.submitter.accepted(self.roll.origins.get(self.station.me, (0, 0))[0])
@@ -501,11 +423,13 @@ class NodeGroup:
         self.hand_up()
         checkpoint = decode_checkpoint(state)
         self.roll.restore(checkpoint.roll)
-        self._note_own_entries()
+        self.note_own_entries()
         if self.machine is not None:
             self.turn.mark("group-resynchronised")
             self.machine.restore(seq, checkpoint.application)
-        else:
+        elif self.phase is Phase.RETURNING:
+            self._changed_at = seq
+        elif self.users:
             self.turn.mark("group-lagged")
             self.forsake("lagged: entries that were not delivered here are no longer kept")
 
@@ -514,8 +438,7 @@ class NodeGroup:
         self.hand_up()
         users, self.users = self.users, []
         if self.phase is Phase.CARRYING:
-            self.phase = Phase.LEAVING
-            self._again_soon()
+            self.leave()
         for user in users:
             user.lost(reason)
 
@@ -525,9 +448,14 @@ class NodeGroup:
         return encode_checkpoint(self.roll.snapshot(), self.machine.snapshot() if self.machine is not None else b"")
 
     @property
+    def can_snapshot(self) -> bool:
+        """Whether the application's state, if it has one, is here."""
+        return self.machine is not None or not self.settings.machine
+
+    @property
     def snapshots_cheaply(self) -> bool:
         """The roll is small; an application's state may not be."""
-        return self.machine is None
+        return not self.settings.machine
 
     def holders(self) -> Holders:
         """No disks are named in a group's log: the directory names them."""
@@ -559,22 +487,23 @@ class NodeGroup:
         """Give the users what was delivered in this step."""
         if self._batch:
             batch, self._batch = self._batch, []
-            for user in tuple(self.users):
+            for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():
                 user.delivered(self._batch_first, batch)
         if self._changed_at:
             seq, self._changed_at = self._changed_at, 0
+            self.entrance.look_for_ourselves()
             is_in = self.station.me in self.roll.members or self.delivered < self._inserted_seq
-            if self.is_member and not is_in:
+            if self.phase in (Phase.CARRYING, Phase.LEAVING) and not is_in:
                 self.end("left" if self.phase is Phase.LEAVING else "this node was removed from the group")
                 return
             members = tuple(self.roll.members)
-            for user in tuple(self.users):
+            for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():
                 user.changed(seq, members)
 
     @property
     def deadline(self) -> float:
         """When something is to be done without a message."""
-        at = self._repeat_at
+        at = min(self._repeat_at, self.entrance.repeat_at)
         if self.seat is not None and self.is_member:
             at = min(at, self.seat.deadline)
         if self.submitter is not None:
@@ -585,16 +514,15 @@ class NodeGroup:
         """Time has passed."""
         invariant(self.phase is not Phase.OVER, f"a tick for {self.name!r}, which is over")
         now = self.turn.now
+        self.entrance.tick()
         if now >= self._repeat_at:
-            if self.phase is Phase.INSERTING:
-                self._ask_in()
-            elif self.phase is Phase.LEAVING:
+            if self.phase is Phase.LEAVING:
                 self._ask_out()
             else:
                 self._repeat_at = math.inf
         if self.seat is not None and self.is_member:
             self.seat.tick()
             if self.seat.is_lonely():
-                self._look_up_again()
+                self.entrance.look_up_again()
         if self.submitter is not None:
             self.submitter.tick()

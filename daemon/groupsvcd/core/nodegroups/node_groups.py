@@ -24,6 +24,7 @@ from ..peer_messages import (
     Accepted,
     Beat,
     Claim,
+    Complaint,
     Data,
     DataAsk,
     DataHeld,
@@ -48,10 +49,12 @@ from ..peer_messages import (
     Submit,
     SubmitRefused,
 )
+from ..records import StoredStream
 from ..stream.server import Server
 from ..views import AttributeValue, NodeId
-from .node_group import NodeGroup, Phase
+from .node_group import NodeGroup, name_and_attributes
 from .outsider import Outsider, Stranger
+from .phases import Phase
 from .seat import Seat
 from .station import Station
 from .submitter import PAYLOAD_BYTES_MAX, Submitter
@@ -145,15 +148,12 @@ class NodeGroups:
         With a ``machine`` this node has the state that all entries of the group add up to, from the newest checkpoint
         on. Either all members have one or none: it is the first user on a node that decides for it.
         """
-        if attributes.get("durable"):
-            user.lost("durable groups are not supported by this version")
-            return
         group = self._by_name.get(name)
         if group is None:
-            group = self._new(name, attributes)
+            group = self._new(name, {**attributes, "machine": True} if machine is not None else attributes)
             group.machine = machine
-            group.find()
-        group.add_user(user)
+            group.entrance.find()
+        group.add_user(user, machine)
         self._touched[group] = None
 
     def adopt(self, answer: dict[str, Any]) -> None:
@@ -162,7 +162,15 @@ class NodeGroups:
         if record["name"] not in self._by_name:
             group = self._new(record["name"], record["attributes"])
             group.add_user(Keeper())
-            group.adopt(answer)
+            group.entrance.adopt(answer)
+            self._touched[group] = None
+
+    def start(self, streams: dict[int, StoredStream]) -> None:
+        """A new process: come back to the durable groups that the disk knows."""
+        for group_id, stored in sorted(streams.items()):
+            name, attributes = name_and_attributes(stored.about)
+            group = self._new(name, attributes)
+            group.entrance.come_back(group_id, attributes, stored)
             self._touched[group] = None
 
     def _new(self, name: str, attributes: dict[str, AttributeValue]) -> NodeGroup:
@@ -248,17 +256,23 @@ class NodeGroups:
         if self._by_name.get(group.name) is group:
             del self._by_name[group.name]
         for user in group.returning:
-            self.join(group.name, group.attributes, user, group.machine)
+            self.join(group.name, group.attributes, user, group.machine or group.late_machine)
 
     def start_again(self, reason: str) -> None:
         """This node goes on under a new incarnation: what the old one carried goes on without it."""
-        for group in list(self._by_name.values()):
-            group.end(reason)
-        for outsider in list(self._outsiders.values()):
-            outsider.give_up(reason)
+        groups = list(self._by_name.values())
         self._activations.clear()
         self._submitters.clear()
         self._waiting.clear()
+        for group in groups:
+            self._planned.pop(group.key, None)
+            self._keys += 1
+            if group.go_on(reason, self._keys):
+                self._touched[group] = None
+            else:
+                group.end(reason)
+        for outsider in list(self._outsiders.values()):
+            outsider.give_up(reason)
 
     # --- Messages ---
 
@@ -267,7 +281,9 @@ class NodeGroups:
         group = self._by_id.get(message.stream)
         if group is None:
             outsider = self._outside.get(message.stream)
-            if outsider is not None:
+            if isinstance(message, Grant | Claim | Open):
+                self._on_unknown(message)
+            elif outsider is not None:
                 self._to_outsider(outsider, message)
             elif isinstance(message, FOR_A_MEMBER):
                 # An old Insert of ours has made us a member of what we do not carry.
@@ -285,8 +301,31 @@ class NodeGroups:
             self._for_groups[type(message)](group, sender, message)
         elif group.seat is not None and group.is_member:
             for_seat(group.seat, sender, message)
+        elif isinstance(message, Grant | Claim | Open):
+            self._cannot_serve(message)
         elif isinstance(message, FOR_A_LEADER):
             self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
+
+    def _on_unknown(self, message: Grant | Claim | Open) -> None:
+        """We are to lead or serve what we do not carry: perhaps a durable group, formed here just before a restart."""
+        mine = self.station.my_server(durable=True)
+        is_new = isinstance(message, Grant) and message.name not in self._by_name
+        if isinstance(message, Grant) and is_new and mine[1] and mine in message.base.servers:
+            group = self._new(message.name, message.attributes)
+            group.entrance.on_grant(message)
+            assert group.seat is not None
+            group.seat.take_grant(message.view, message.base)
+            self._touched[group] = None
+        else:
+            self._cannot_serve(message)
+
+    def _cannot_serve(self, message: Grant | Claim | Open) -> None:
+        """Tell the name server, so that it grants without us."""
+        view, member = message.view, self.station.member
+        if view is not None and member.hears_leader and not member.isolated:
+            if any(self.station.my_server(durable=durable) in view.servers for durable in (False, True)):
+                self.turn.mark("group-cannot-serve")
+                self.turn.send(member.leader, Complaint(message.stream, view.epoch))
 
     def _to_outsider(self, outsider: Outsider, message: StreamMessage) -> None:
         if isinstance(message, Accepted):

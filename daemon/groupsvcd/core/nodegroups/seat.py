@@ -105,7 +105,7 @@ class Seat:
 
     @property
     def _mine(self) -> ServerId:
-        return self.station.server(self.station.me, durable=self.group.settings.durable)
+        return self.station.my_server(durable=self.group.settings.durable)
 
     # --- Roles ---
 
@@ -115,12 +115,42 @@ class Seat:
         self.role = server = Server(self.replica, view.epoch, view.k)
         self.turn.journal("view_installed", group=self.group.id, epoch=view.epoch, seq=0, leader=view.leader,
                           members=list(view.names), k=view.k)  # fmt: skip
-        self._lead(server, view, {self.turn.node: 0})
+        if not self.replica.carrier.durable:
+            self._lead(server, view, {self.turn.node: 0})
+            return
+
+        def safe() -> None:
+            if self.role is server and server.promised == view.epoch and self.leading is None and self.group.is_member:
+                self.group.touch(self.group)
+                self._lead(server, view, {self.turn.node: 0})
+
+        self.replica.write(*self.replica.begin_to_store(), done=lambda: self.group.with_lease(safe))
 
     def follow(self, leader: str, servers: tuple[str, ...]) -> None:
         """We were inserted: begin as a receiver."""
         self.replica.leader, self.replica.servers = leader, servers
         if isinstance(self.role, Receiver):
+            self.role.say_seen()
+
+    def come_back(self, promised: int) -> None:
+        """After a restart: the server that the disk remembers, or one that holds nothing."""
+        self.role = Server(self.replica, promised, 1, complete=self.replica.log.accepted > 0)
+
+    def is_welcome(self, leader: str, servers: tuple[str, ...], seq: int) -> None:
+        """We are a member again, as entry ``seq`` says, which we may lack."""
+        if isinstance(self.role, Receiver):
+            self.replica.leader, self.replica.servers = leader, servers
+        self.replica.intake.expect(seq, self.turn.now)
+
+    def be_quiet(self) -> None:
+        """Do not tell how far we have got: it would make a server of us."""
+        if isinstance(self.role, Receiver):
+            self.role.is_quiet = True
+
+    def speak_up(self) -> None:
+        """The disk knows the group."""
+        if isinstance(self.role, Receiver):
+            self.role.is_quiet = False
             self.role.say_seen()
 
     def _as_server(self) -> Server:
@@ -135,6 +165,7 @@ class Seat:
         """The view goes on without us as server."""
         self._stop_leading()
         self.turn.mark("group-server-retires")
+        self.replica.cease_to_store()
         self.role = receiver = Receiver(server.replica, server.log.accepted)
         self._promised_view = None
         return receiver

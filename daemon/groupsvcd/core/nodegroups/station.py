@@ -45,11 +45,15 @@ class Station:
         return entry.incarnation > node[1] or entry.status != "up"
 
     def server(self, node: NodeId, *, durable: bool) -> Server:
-        """How this node stands in a view."""
+        """How this node stands in a view; without a disk it has no place in that of a durable group."""
         if not durable:
             return node
         entry = self.member.nodes.get(node[0])
         return (node[0], entry.state_id if entry is not None and entry.incarnation == node[1] else "")
+
+    def my_server(self, *, durable: bool) -> Server:
+        """How we stand in a view."""
+        return (self.turn.node, self.member.disk) if durable else self.me
 
     def addresses(self, names: tuple[str, ...]) -> dict[str, str]:
         """Where these nodes are reached, as far as the list tells."""

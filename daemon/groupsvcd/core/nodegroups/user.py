@@ -57,3 +57,10 @@ class Keeper:
 
     def lost(self, reason: str) -> None:
         """So be it."""
+
+
+def other_machines(have_machines: bool) -> str:
+    """Why somebody with or without a machine cannot take part."""
+    if have_machines:
+        return "the members of this group have a state machine; join with one"
+    return "the members of this group have no state machine; join without one"

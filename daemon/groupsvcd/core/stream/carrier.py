@@ -21,6 +21,7 @@ class Carrier:
     """Carries the domain stream: to each of ``followers``, no lease, on disk."""
 
     durable = True
+    is_stored = True  # whether the log is on disk; what is promised is there anyway
     journals_entries = True  # one line of history per entry, or one per batch
     delivers_batches = False  # whether the host takes many entries at once, or looks at its state between any two
 
@@ -57,3 +58,6 @@ class Carrier:
     ) -> None:
         """Make records last; then ``then`` leaves and ``done`` is called."""
         self.turn.persist(*records, then=then, done=done)
+
+    def forget(self) -> None:
+        """The log is nobody's business any more. The domain stream always is."""

@@ -37,6 +37,10 @@ class Host(Protocol):
         """The state after the entry delivered last."""
 
     @property
+    def can_snapshot(self) -> bool:
+        """Whether the state is here: a group's application may not be running on this node."""
+
+    @property
     def snapshots_cheaply(self) -> bool:
         """Whether a snapshot may be taken whenever it saves memory, and not only from time to time."""
 
@@ -68,6 +72,11 @@ class Delivery:
             for size in _batches(entries):
                 self._hand_up(log.accepted, raw[:size], entries[:size])
                 del raw[:size], entries[:size]
+
+    def entries(self, log: Log, first: int, upto: int) -> list[Entry]:
+        """Entries ``first … upto`` with their payloads."""
+        raw = log.between(first, upto)
+        return [self._whole(entry) if is_reference(entry) else decode_entry(entry) for entry in raw]
 
     def _whole(self, entry: bytes) -> Entry:
         reference = decode_reference(entry)

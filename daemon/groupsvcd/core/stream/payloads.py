@@ -24,6 +24,7 @@ class Payloads:
         self._unordered: dict[PayloadId, None] = {}
         self._unordered_bytes = 0
         self.bytes = 0  # of all of them
+        self.dropped: list[PayloadId] | None = None  # what the disk still has, if the log is on disk
 
     def __contains__(self, payload_id: PayloadId) -> bool:
         return payload_id in self._held
@@ -42,6 +43,18 @@ class Payloads:
     def unordered(self) -> tuple[PayloadId, ...]:
         """Those whose reference we have not seen, the oldest first."""
         return tuple(self._unordered)
+
+    def load(self, stored: dict[PayloadId, bytes]) -> None:
+        """What the disk has; which of it is ordered, the log tells."""
+        for payload_id, payload in stored.items():
+            self._held[payload_id] = payload
+            self._unordered[payload_id] = None
+            self._unordered_bytes += len(payload)
+            self.bytes += len(payload)
+
+    def all(self) -> tuple[tuple[PayloadId, bytes], ...]:
+        """Everything that is here."""
+        return tuple(self._held.items())
 
     def put_ordered(self, payload_id: PayloadId, payload: bytes) -> None:
         """Keep a payload whose reference is in the log: there must be room for it."""
@@ -77,6 +90,8 @@ class Payloads:
         if payload is None:
             return
         self.bytes -= len(payload)
+        if self.dropped is not None:
+            self.dropped.append(payload_id)
         if payload_id in self._unordered:
             del self._unordered[payload_id]
             self._unordered_bytes -= len(payload)

@@ -37,6 +37,7 @@ class Receiver:
         self._probed_at = -math.inf
         self._probes = 0
         self.unheard_probes = 0  # since the leader was last heard
+        self.is_quiet = False  # whether nobody is to be told how far we have got
 
     @property
     def delivered(self) -> int:
@@ -110,6 +111,8 @@ class Receiver:
 
     def say_seen(self) -> None:
         """Tell the leader how far we have got."""
+        if self.is_quiet:
+            return
         self._seen_told = self.delivered
         if self.replica.leader:
             self.replica.carrier.vouch(self.replica.leader, Seen(self.replica.stream, self.epoch, self.delivered))

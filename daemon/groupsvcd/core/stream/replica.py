@@ -9,16 +9,26 @@ business of its role.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from random import Random
 
 import attrs
 
+from ..effects import Journal, SendToPeer
 from ..parameters import Timers
 from ..peer_messages import Repair, RepairAsk
-from ..records import CheckpointRecord, StoredStream
+from ..records import (
+    CheckpointRecord,
+    DropPayloadsRecord,
+    OpenRecord,
+    PayloadRecord,
+    Record,
+    StoredStream,
+)
 from .assembly import Assembly
 from .carrier import Carrier
 from .delivery import Delivery, Host
+from .entries import Entry
 from .intake import Intake
 from .library import Library
 from .log import Log
@@ -57,6 +67,8 @@ class Replica:
         self.timers = timers
         self.intake = Intake(self.log, timers, rng)
         self.library = Library(carrier, self.log, timers, rng)
+        self.library.payloads.load(stored.payloads)
+        self.library.payloads.dropped = [] if carrier.is_stored else None
         self.library.appended(self.log.base + 1, stored.entries)
         self.assembly = Assembly()
         self.retention = retention
@@ -72,6 +84,38 @@ class Replica:
         """Up to where the host has got."""
         return self._delivery.upto
 
+    # --- Writing ---
+
+    def write(
+        self, *records: Record, then: tuple[SendToPeer | Journal, ...] = (), done: Callable[[], None] | None = None
+    ) -> None:
+        """The log has changed like this. While memory alone has it, that is safe at once."""
+        if not self.carrier.is_stored:
+            self.turn.remember(then, done)
+            return
+        payloads = self.library.payloads
+        if payloads.dropped:
+            records = (DropPayloadsRecord(self.stream, tuple(payloads.dropped)), *records)
+            payloads.dropped.clear()
+        self.carrier.persist(*records, then=then, done=done)
+
+    def begin_to_store(self) -> list[Record]:
+        """Memory alone had the log so far; returns it whole, as records. From now on the disk has it, too."""
+        log, seq = self.log, self.log.checkpoint_seq
+        self.carrier.is_stored = True
+        self.library.payloads.dropped = []
+        records: list[Record] = []
+        if seq:
+            records.append(CheckpointRecord(self.stream, seq, log.checkpoint, seq))
+        records.extend(PayloadRecord(self.stream, *one) for one in self.library.payloads.all())
+        records.append(OpenRecord(self.stream, log.accepted, seq, tuple(log.between(seq + 1, log.last))))
+        return records
+
+    def cease_to_store(self) -> None:
+        """No view counts on our copy any more: memory is enough for it."""
+        self.library.payloads.dropped = None
+        self.carrier.forget()
+
     # --- Delivering ---
 
     def learn_stable(self, stable: int) -> None:
@@ -79,7 +123,7 @@ class Replica:
         if stable > self.stable_said:
             self.stable_said = stable
         self._delivery.advance(self.log, self.stable)
-        if self.delivered >= self.log.checkpoint_seq + self.retention.checkpoint_every:
+        if self.delivered >= self.log.checkpoint_seq + self.retention.checkpoint_every and self.host.can_snapshot:
             self._take_checkpoint()
 
     def learn_discard(self, discard: int) -> None:
@@ -98,7 +142,7 @@ class Replica:
         drop_upto = max(drop_upto, self.log.base)
         self.log.set_checkpoint(seq, state, drop_upto)
         self.library.dropped(self.log.base)
-        self.carrier.persist(CheckpointRecord(self.stream, seq, state, drop_upto))
+        self.write(CheckpointRecord(self.stream, seq, state, drop_upto))
         self.turn.mark("checkpoint-taken")
 
     def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
@@ -107,6 +151,10 @@ class Replica:
         self.library.dropped(self.log.base)
         self.stable_said = max(self.stable_said, seq)
         self._delivery.skip_to(seq, state, epoch)
+
+    def delivered_since(self, seq: int) -> list[Entry]:
+        """What was delivered after entry ``seq``, which must be held."""
+        return self._delivery.entries(self.log, seq + 1, self.delivered)
 
     # --- Changing the log ---
 

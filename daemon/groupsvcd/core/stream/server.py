@@ -23,10 +23,11 @@ import msgspec
 from ..effects import Journal, SendToPeer
 from ..invariants import invariant
 from ..peer_messages import Beat, Data, DataHeld, Held, Open, Opened, Order, Promised, Refused, Repair
-from ..records import AppendRecord, CheckpointRecord, OpenRecord, PromiseRecord, Record
+from ..records import AppendRecord, CheckpointRecord, OpenRecord, PayloadRecord, PromiseRecord, Record
 from .builder import Builder
 from .delivery import Holders
 from .log import Log
+from .payloads import PayloadId
 from .replica import Replica, usable_entries
 
 
@@ -50,6 +51,7 @@ class Server:
         self.heard_at = self.turn.now  # when the leader of the accepted epoch was last heard
         self.builder: Builder | None = None
         self._building: Open | None = None
+        self._being_written: set[PayloadId] = set()
         self._timers = replica.timers
 
     @property
@@ -166,7 +168,7 @@ class Server:
                 self.persisted_upto = max(self.persisted_upto, upto)
 
         record = AppendRecord(self.stream, upto - len(fresh) + 1, fresh)
-        self.carrier.persist(record, then=self._held(upto), done=safe)
+        self.replica.write(record, then=self._held(upto), done=safe)
 
     def _held(self, upto: int) -> tuple[SendToPeer | Journal, ...]:
         if not self.leader or not self.complete:
@@ -181,24 +183,43 @@ class Server:
         return min(self.persisted_upto, self.replica.library.complete_upto)
 
     def on_data(self, data: Data) -> None:
-        """A payload: with it we may hold more, or be able to open; or it waits for its number."""
+        """A payload: with it we may hold more, or be able to open; or it waits for its number.
+
+        If the log is on disk, it counts as here once it is there, too.
+        """
+        payload_id = (data.origin, data.incarnation, data.n)
+        if not self.carrier.is_stored:
+            self._take(data)
+        elif payload_id not in self.replica.library.payloads and payload_id not in self._being_written:
+            self._being_written.add(payload_id)
+            record = PayloadRecord(self.stream, payload_id, data.payload)
+            self.replica.write(record, done=lambda: self._take_written(data))
+
+    def _take_written(self, data: Data) -> None:
+        payload_id, payloads = (data.origin, data.incarnation, data.n), self.replica.library.payloads
+        self._being_written.discard(payload_id)
+        if not self._take(data) and payload_id not in payloads and payloads.dropped is not None:
+            payloads.dropped.append(payload_id)  # it is not wanted after all
+
+    def _take(self, data: Data) -> bool:
         if not self.replica.library.take(data):
-            return
+            return False
         if self.builder is not None:
             self._build_on()
-            return
+            return True
         payload_id = (data.origin, data.incarnation, data.n)
         if payload_id in self.replica.library.payloads.unordered:
-            if self.leader:
+            if self.leader and self.complete:
                 self.carrier.vouch(self.leader, DataHeld(self.stream, (payload_id,)))
         elif self.log.accepted == self.promised:
             self.say_held()
             self.learn_stable(0)
+        return True
 
     def report_payloads(self) -> None:
         """Tell the leader which payloads wait here for their numbers: it may be new, or not have heard of them."""
         unordered = self.replica.library.payloads.unordered
-        if unordered and self.leader:
+        if unordered and self.leader and self.complete:
             self.carrier.vouch(self.leader, DataHeld(self.stream, unordered))
 
     def say_held(self) -> None:
@@ -288,11 +309,15 @@ class Server:
         replica.stable_said = max(known_stable, stable)
         self.persisted_upto = min(self.persisted_upto, keep)
         self.complete = True
-        records.extend(replica.host.switching(epoch))
-        records.append(OpenRecord(self.stream, epoch, keep, entries))
+        if self.carrier.durable and not self.carrier.is_stored:
+            records = replica.begin_to_store()
+            self.persisted_upto = 0
+        else:
+            records.extend(replica.host.switching(epoch))
+            records.append(OpenRecord(self.stream, epoch, keep, entries))
         self._journal_view()
         opened = self.carrier.vouching(self.leader, Opened(self.stream, epoch, last))
-        self.carrier.persist(*records, then=(opened,), done=lambda: self._accepted_safely(epoch, last))
+        replica.write(*records, then=(opened,), done=lambda: self._accepted_safely(epoch, last))
         self.learn_stable(0)
 
     def _accepted_safely(self, epoch: int, last: int) -> None:
@@ -340,7 +365,7 @@ class Server:
             if self.log.accepted == epoch:
                 self.persisted_upto = max(self.persisted_upto, seq)
 
-        self.carrier.persist(CheckpointRecord(self.stream, seq, state, seq), then=self._held(seq), done=safe)
+        self.replica.write(CheckpointRecord(self.stream, seq, state, seq), then=self._held(seq), done=safe)
 
     # --- Time ---
 

@@ -92,5 +92,6 @@ def check(
                 found.append(Violation(violation.invariant, text, violation.at))
     found += islice(group_calls.k1(pieces.calls), VIOLATIONS_MAX)
     if converged:
-        found += islice(group_calls.b2(pieces.calls, pieces.domain), VIOLATIONS_MAX)
+        waiting = frozenset(str(line.args["name"]) for line in history if line.op == "disks_lost")
+        found += islice(group_calls.b2(pieces.calls, pieces.domain, waiting), VIOLATIONS_MAX)
     return found

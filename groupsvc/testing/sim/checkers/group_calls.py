@@ -34,8 +34,13 @@ def k1(calls: Sequence[HistoryEvent]) -> Iterator[Violation]:
             ends[key] = line.type
 
 
-def b2(calls: Sequence[HistoryEvent], domain: Sequence[HistoryEvent]) -> Iterator[Violation]:
-    """In a converged run every call has ended, unless its process or its incarnation ended after it began."""
+def b2(
+    calls: Sequence[HistoryEvent], domain: Sequence[HistoryEvent], waiting: frozenset[str] = frozenset()
+) -> Iterator[Violation]:
+    """In a converged run every call has ended, unless its process or its incarnation ended after it began.
+
+    Nobody expects that of groups that are ``waiting`` for disks that were lost.
+    """
     ended_at: dict[str, int] = {}
     for line in domain:
         if line.op in ENDS_OF_PROCESSES and line.type == "event":
@@ -47,5 +52,5 @@ def b2(calls: Sequence[HistoryEvent], domain: Sequence[HistoryEvent]) -> Iterato
         else:
             still_open.pop(call_key(line), None)
     for (_, number), line in still_open.items():
-        if ended_at.get(line.node, -1) < line.i:
+        if ended_at.get(line.node, -1) < line.i and line.args.get("name") not in waiting:
             yield Violation("B2", f"{line.op} {number} of {line.who} at {line.node} never ended", line.i)

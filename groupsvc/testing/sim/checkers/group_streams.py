@@ -126,7 +126,8 @@ class Pieces:
         result: list[GroupStream] = []
         for group, lines in sorted(self.groups.items()):
             first = next(line.i for line in lines if line.group)
-            converged = converged_from is not None and first >= converged_from
+            is_lost = any(line.op == "disks_lost" for line in lines)  # it waits for ever, and rightly so
+            converged = converged_from is not None and first >= converged_from and not is_lost
             name = self.names.get(group, "")
             result.append(GroupStream(group, lines, by_name.get(name, {}), converged=converged, end=end))
         return result

@@ -33,7 +33,7 @@ class Stage:
         self.turn.now = 10.0
         self.identity = Identity(4000, bytes(16))
         self.given_up: list[int] = []
-        parameters = Parameters(node="D", address="tcp://d:1", voters=("A", "B", "C"))
+        parameters = Parameters(node="D", address="tcp://d:1", voters=("A", "B", "C"), durable=True)
         self.member = Member(self.turn, parameters, "disk-D", self.identity, Random(1), self.given_up.append)
 
     def call(self, n: int = 1, *, epoch: int = 7, version: int = 5, sender: str = "A") -> None:

@@ -52,6 +52,11 @@ class ListHost:
         return state_after(self.delivered)
 
     @property
+    def can_snapshot(self) -> bool:
+        """The list is here."""
+        return True
+
+    @property
     def snapshots_cheaply(self) -> bool:
         """It is only a test."""
         return True
