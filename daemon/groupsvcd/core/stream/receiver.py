@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 
 from ..peer_messages import Beat, Data, Order, Repair, RepairAsk, Seen
-from .replica import Replica, usable_entries, whom_to_ask
+from .replica import Replica, shared_upto, usable_entries, whom_to_ask
 
 SEEN_EVERY = 256
 """Entries after which a receiver tells how far it has got without being asked."""
@@ -87,9 +87,11 @@ class Receiver:
             if repair.began <= self.delivered:
                 return  # we have delivered what that log lacks, or it is not known; its leader will tell
             self.follow(repair.accepted)
+            replica.began = repair.began
             self.turn.mark("receiver-follows-a-server")
-        usable = usable_entries(repair, self.epoch)
-        if repair.checkpoint_seq > replica.library.complete_upto:
+        upto = shared_upto(repair, self.epoch, replica.began)
+        usable = usable_entries(repair, upto)
+        if upto >= repair.checkpoint_seq > replica.library.complete_upto:
             state = replica.take_checkpoint_block(sender, repair)
             if state is None:
                 return
@@ -120,8 +122,6 @@ class Receiver:
     @property
     def deadline(self) -> float:
         """When something is to be asked for."""
-        if not self.replica.leader:
-            return math.inf
         return min(self.replica.ask_at, self._probe_at)
 
     @property
@@ -130,9 +130,7 @@ class Receiver:
         return max(self.heard_at, self._probed_at) + self.replica.timers.lease
 
     def tick(self) -> None:
-        """Ask for what is missing, and after a long silence whether anything is."""
-        if not self.replica.leader:
-            return
+        """Ask for what is missing, and after a long silence whether anything is: also if nobody knows who leads."""
         self.replica.ask_for_missing()
         if self.turn.now >= self._probe_at:
             self._probed_at = self.turn.now

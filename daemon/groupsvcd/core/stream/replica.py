@@ -249,8 +249,15 @@ def whom_to_ask(servers: tuple[str, ...], me: str, leader: str, attempt: int, *m
     return others[attempt % len(others)]
 
 
-def usable_entries(repair: Repair, epoch: int) -> tuple[bytes, ...]:
-    """What a log of ``epoch`` may take from an answer: all of it from a log of the same epoch, else what is stable."""
-    if repair.accepted == epoch:
-        return repair.entries
-    return repair.entries[: max(0, repair.stable - repair.first + 1)]
+def shared_upto(repair: Repair, epoch: int, began: int) -> float:
+    """Up to where an answer tells of the log of ``epoch``, whose view began with entry ``began``: all of the same epoch.
+
+    Of an older epoch it is what was stable before that view. A forced view may lack what was stable when it began, and
+    a late answer may still have it.
+    """
+    return math.inf if repair.accepted == epoch else min(repair.stable, began - 1)
+
+
+def usable_entries(repair: Repair, upto: float) -> tuple[bytes, ...]:
+    """The entries of an answer as far as they are shared."""
+    return repair.entries if upto == math.inf else repair.entries[: max(0, int(upto) - repair.first + 1)]

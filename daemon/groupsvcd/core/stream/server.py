@@ -28,7 +28,7 @@ from .builder import Builder
 from .delivery import Holders
 from .log import Log
 from .payloads import PayloadId
-from .replica import Replica, usable_entries
+from .replica import Replica, shared_upto, usable_entries
 
 
 class Server:
@@ -342,12 +342,13 @@ class Server:
             return  # frozen: what was reported must stay true
         if repair.accepted > self.log.accepted:
             return  # a server enters a higher epoch by Open alone
-        if repair.checkpoint_seq > replica.library.complete_upto:
+        upto = shared_upto(repair, self.log.accepted, replica.began)
+        if upto >= repair.checkpoint_seq > replica.library.complete_upto:
             state = replica.take_checkpoint_block(sender, repair)
             if state is None:
                 return
             self._skip_to(repair.checkpoint_seq, state)
-        usable = usable_entries(repair, self.log.accepted)
+        usable = usable_entries(repair, upto)
         if usable and repair.first <= self.log.last + 1:
             fresh = replica.offer(repair.first, usable)
             if fresh:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from groupsvcd.core.events import PeerFrame
 from groupsvcd.core.peer_messages import (
     Answered,
     Beat,
@@ -308,3 +309,48 @@ def test_who_led_does_not_complain_of_itself() -> None:
     nodes.leave("D")
     nodes.run(0.05)
     assert [] == nodes.messages(Complaint, "D")
+
+
+# --- What comes late, or from somebody else than the leader ---
+
+
+def test_a_late_repair_of_an_older_view_brings_back_nothing_that_a_forced_view_lacks() -> None:
+    """B4, B6. D and E made an entry stable that died with them; E's answer to G comes when F leads without it."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.lose((Order, Beat), "D>F D>G")
+    nodes.submit("E", "lost")
+    nodes.run(0.05)
+    first = nodes.seat("G").replica.log.last + 1
+    nodes.lose(Repair)
+    nodes.frame("G", "E", RepairAsk(nodes.id(), first, first))
+    late = nodes.messages(Repair, "E", "G")[-1]
+    assert (1, True) == (len(late.entries), late.stable >= first)
+    old = (nodes.incarnation("E"), nodes.engines["E"].domain)
+    nodes.die("D", "E")
+    nodes.loses = lambda sender, receiver, message: (sender, receiver) == ("F", "G") and (
+        isinstance(message, Repair | Beat) or (isinstance(message, Order) and message.entries != ())
+    )
+    nodes.run_until(lambda: nodes.roles("F") == ["leader"], within=10.0)
+    nodes.run_until(lambda: nodes.seat("G").replica.log.accepted == nodes.record().active.epoch)
+    nodes.step("G", PeerFrame("E", *old, (late,)))
+    nodes.heal()
+    nodes.submit("F", "after")
+    nodes.run(3.0)
+    assert (["after"], ["after"]) == (nodes.texts("F"), nodes.texts("G"))
+
+
+def test_a_receiver_that_does_not_know_who_leads_asks_on() -> None:
+    """SAM-06. A server tells G of a view whose leader G does not hear; its first entry lies beyond that answer."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.submit("D", "a")
+    nodes.run(0.02)
+    nodes.cut("G", "D", "E", "F")
+    texts = [f"{i} {'x' * 15_000}" for i in range(100)]
+    nodes.submit("D", *texts)
+    nodes.run(0.2)
+    nodes.die("D")
+    nodes.run_until(lambda: nodes.roles("E") == ["leader"], within=3.0)
+    nodes.heal()
+    nodes.cut("G", "E")
+    nodes.run(10.0)
+    assert ["a", *texts] == nodes.texts("G")

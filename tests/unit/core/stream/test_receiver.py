@@ -26,6 +26,7 @@ class Epoch:
 
     log: tuple[bytes, ...]
     stable: int
+    began: int  # the first entry of its view
 
 
 @st.composite
@@ -36,9 +37,10 @@ def histories(draw: st.DrawFn) -> list[Epoch]:
     stable = 0
     for number in range(1, draw(st.integers(1, 5)) + 1):
         log = log[: draw(st.integers(stable, len(log)))]
+        began = len(log) + 1
         log += tuple(entry(f"{number}.{i}") for i in range(draw(st.integers(0, 6))))
         stable = draw(st.integers(stable, len(log)))
-        found.append(Epoch(log, stable))
+        found.append(Epoch(log, stable, began))
     return found
 
 
@@ -55,9 +57,9 @@ def honest_messages(draw: st.DrawFn, history: list[Epoch]) -> list[Order | Beat 
         kind = draw(st.sampled_from(["order", "beat", "repair", "checkpoint"]))
         piece = epoch.log[first - 1 : upto]
         if kind == "order" and piece:
-            found.append(Order(0, number, first, piece, stable))
+            found.append(Order(0, number, first, piece, stable, 0, epoch.began))
         elif kind == "beat":
-            found.append(Beat(0, number, upto, min(stable, upto), 0))
+            found.append(Beat(0, number, upto, min(stable, upto), 0, 0, epoch.began))
         elif kind == "repair" and piece:
             found.append(Repair(0, number, stable, first, piece))
         elif kind == "checkpoint" and stable:
@@ -117,10 +119,20 @@ def test_an_old_leader_is_not_listened_to() -> None:
 def test_of_a_repair_from_an_older_epoch_only_the_stable_part_is_taken() -> None:
     """C has not opened epoch 8 yet; beyond what is stable its log may differ."""
     receiver, host, _ = _receiver()
-    receiver.on_beat("B", Beat(0, 8, 3, 0, 0))
+    receiver.on_beat("B", Beat(0, 8, 3, 0, 0, began=3))
     receiver.on_repair("C", Repair(0, 7, 2, 1, entries("abc")))
     assert list(entries("ab")) == host.delivered
     assert 2 == receiver.replica.log.last
+
+
+def test_of_a_repair_from_an_older_epoch_nothing_is_taken_from_where_the_view_began() -> None:
+    """B4. View 8 was forced and lacks "b", which was stable in epoch 7; the answer of one who had it comes late."""
+    receiver, host, _ = _receiver()
+    receiver.on_beat("B", Beat(0, 8, 3, 0, 0, began=2))
+    receiver.on_repair("C", Repair(0, 7, 2, 1, entries("ab")))
+    assert list(entries("a")) == host.delivered
+    receiver.on_repair("C", Repair(0, 7, 3, 4, (), 3, 0, 3, b"abc"))
+    assert (list(entries("a")), 1) == (host.delivered, receiver.replica.log.last)
 
 
 def test_a_lost_tail_is_noticed_and_asked_for() -> None:

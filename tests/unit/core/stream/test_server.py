@@ -19,7 +19,7 @@ from groupsvcd.core.peer_messages import (
     RepairAsk,
 )
 from groupsvcd.core.records import AppendRecord, CheckpointRecord, OpenRecord, StoredStream
-from groupsvcd.core.stream.replica import usable_entries, whom_to_ask
+from groupsvcd.core.stream.replica import shared_upto, usable_entries, whom_to_ask
 from groupsvcd.core.stream.server import Server
 from groupsvcd.core.turn import Turn
 from tests.unit.core.stream.list_host import ListHost, drain, entries, replica_of, state_after
@@ -219,7 +219,10 @@ def test_the_leader_is_asked_last() -> None:
     assert ["B", "C", "A", "B"] == [whom_to_ask(("A", "B", "C", "D"), "D", "A", attempt) for attempt in range(4)]
 
 
-def test_usable_of_a_repair_is_all_of_the_same_epoch_and_else_what_is_stable() -> None:
-    """``stable`` may lie before the first entry or beyond the last."""
-    for accepted, stable, usable in [(7, 0, "cde"), (6, 4, "cd"), (6, 2, ""), (6, 0, ""), (6, 9, "cde")]:
-        assert entries(usable) == usable_entries(Repair(0, accepted, stable, 3, entries("cde")), 7)
+def test_usable_of_a_repair_is_all_of_the_same_epoch_and_else_what_was_stable_before_the_view() -> None:
+    """``stable`` may lie before the first entry or beyond the last, or beyond where a forced view began."""
+    for accepted, stable, began, usable in [
+        (7, 0, 9, "cde"), (6, 4, 9, "cd"), (6, 2, 9, ""), (6, 0, 9, ""), (6, 9, 9, "cde"), (6, 9, 4, "c"), (6, 9, 0, ""),
+    ]:  # fmt: skip
+        repair = Repair(0, accepted, stable, 3, entries("cde"))
+        assert entries(usable) == usable_entries(repair, shared_upto(repair, 7, began))
