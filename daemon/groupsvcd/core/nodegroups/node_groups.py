@@ -187,15 +187,22 @@ class NodeGroups:
         group = self._by_name.get(name)
         if group is None:
             return 0
-        _check_sizes(bodies)
+        for body in bodies:  # not by a call: there is a submission for every message
+            if len(body) > PAYLOAD_BYTES_MAX:
+                raise _too_large(body)
+        submitter = group.submitter
+        if submitter is None:
+            return 0
         self._touched[group] = None
-        return group.submit(tuple(bodies))
+        return submitter.submit(bodies)
 
     def send(self, name: str, bodies: Sequence[bytes], stranger: Stranger) -> bool:
         """Submit entries to a group that this node does not carry; False if they cannot be taken now."""
         if name in self._by_name:
             return False
-        _check_sizes(bodies)
+        for body in bodies:
+            if len(body) > PAYLOAD_BYTES_MAX:
+                raise _too_large(body)
         outsider = self._outsiders.get(name)
         if outsider is None:
             outsider = Outsider(
@@ -440,7 +447,5 @@ class NodeGroups:
         )
 
 
-def _check_sizes(bodies: Sequence[bytes]) -> None:
-    for body in bodies:
-        if len(body) > PAYLOAD_BYTES_MAX:
-            raise ValueError(f"a submission of {len(body)} bytes is more than the {PAYLOAD_BYTES_MAX} allowed")
+def _too_large(body: bytes) -> ValueError:
+    return ValueError(f"a submission of {len(body)} bytes is more than the {PAYLOAD_BYTES_MAX} allowed")

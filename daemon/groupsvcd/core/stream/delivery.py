@@ -11,7 +11,7 @@ from zlib import crc32
 
 from ..records import Record
 from .carrier import Carrier
-from .entries import Entry, decode_entry, decode_reference, is_reference
+from .entries import Entry, decode_entries, decode_entry, decode_reference, is_reference, references_in
 from .log import Log
 from .payloads import Payloads
 
@@ -28,7 +28,7 @@ class Host(Protocol):
     """What the stream is for: the state machine that its entries drive."""
 
     def deliver(self, first_seq: int, entries: list[Entry]) -> None:
-        """These entries are stable and next in order."""
+        """These entries are stable and next in order; only the last may be one of the leader's own."""
 
     def restore(self, seq: int, state: bytes) -> None:
         """Continue from the state after entry ``seq``."""
@@ -64,10 +64,16 @@ class Delivery:
         while self.upto < stable:
             first = self.upto + 1
             raw = log.between(first, stable if self._delivers_batches else first)
-            entries = [self._whole(entry) if is_reference(entry) else decode_entry(entry) for entry in raw]
-            for size in _batches(entries):
-                self._hand_up(log.accepted, raw[:size], entries[:size])
-                del raw[:size], entries[:size]
+            entries = self._decoded(raw)
+            start = 0
+            for end in _batch_ends(entries):
+                self._hand_up(log.accepted, raw[start:end], entries[start:end])
+                start = end
+
+    def _decoded(self, raw: list[bytes]) -> list[Entry]:
+        if references_in(raw):
+            return [self._whole(entry) if is_reference(entry) else decode_entry(entry) for entry in raw]
+        return decode_entries(raw)
 
     def _whole(self, entry: bytes) -> Entry:
         reference = decode_reference(entry)
@@ -96,13 +102,7 @@ class Delivery:
         self.host.restore(seq, state)
 
 
-def _batches(entries: list[Entry]) -> list[int]:
-    """Sizes of what is handed up at once: an entry of the leader's own ends a batch, for it may change the host."""
-    sizes: list[int] = []
-    size = 0
-    for entry in entries:
-        size += 1
-        if not entry.origin:
-            sizes.append(size)
-            size = 0
-    return [*sizes, size] if size else sizes
+def _batch_ends(entries: list[Entry]) -> list[int]:
+    """Where what is handed up at once ends: behind an entry of the leader's own, for it may change the host."""
+    ends = [end for end, entry in enumerate(entries, 1) if not entry.origin]
+    return ends if ends and ends[-1] == len(entries) else [*ends, len(entries)]

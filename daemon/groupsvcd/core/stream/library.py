@@ -14,7 +14,7 @@ from random import Random
 from ..parameters import Timers
 from ..peer_messages import Data, DataAsk
 from .carrier import Carrier
-from .entries import Reference, decode_reference, fits, is_reference, payload_of
+from .entries import Reference, decode_reference, fits, is_reference, payload_of, references_in
 from .log import Log
 from .payloads import PayloadId, Payloads
 
@@ -54,9 +54,8 @@ class Library:
 
     def appended(self, first_seq: int, entries: tuple[bytes, ...]) -> None:
         """Entries are in the log now."""
-        for seq, entry in enumerate(entries, first_seq):
-            if is_reference(entry):
-                self._refer(seq, decode_reference(entry))
+        for position in references_in(entries):
+            self._refer(first_seq + position, decode_reference(entries[position]))
 
     def _refer(self, seq: int, reference: Reference) -> None:
         payload_id = (reference.origin, reference.incarnation, reference.n)

@@ -15,7 +15,7 @@ from ..invariants import invariant
 from ..parameters import Timers
 from ..peer_messages import Beat, Held, Order
 from .duplicates import DuplicateFilter
-from .entries import encode_entry, encode_reference
+from .entries import encode_entry, encode_reference, encode_run
 from .server import Server
 
 ORDER_BYTES_MAX = 224 * 1024
@@ -61,7 +61,7 @@ class Sequencer:
     def order_run(self, origin: str, incarnation: int, first_n: int, bodies: tuple[bytes, ...]) -> None:
         """Give the next numbers to what one origin submitted in a row."""
         seq = self.next_seq
-        entries = [encode_entry(origin, incarnation, n, body) for n, body in enumerate(bodies, first_n)]
+        entries = encode_run(origin, incarnation, first_n, bodies)
         self._fresh += entries
         self.origins.ordered((origin, incarnation), first_n + len(bodies) - 1, seq + len(bodies) - 1)
         if self.carrier.journals_entries:
