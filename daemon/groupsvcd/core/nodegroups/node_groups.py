@@ -98,6 +98,7 @@ class NodeGroups:
         self._touched: dict[NodeGroup, None] = {}
         self._heap: list[tuple[float, int]] = []
         self._planned: dict[int, tuple[float, NodeGroup]] = {}
+        self._unplanned: dict[NodeGroup, None] = {}  # touched since anybody asked when to look again
         self._keys = 0
         self._activations: list[tuple[int, int]] = []
         self._waiting: list[Callable[[], None]] = []
@@ -355,13 +356,13 @@ class NodeGroups:
             self._ask_for_activation()
 
     def settle(self) -> None:
-        """After everything in a step: hand up what was delivered, and plan when to look again."""
+        """After everything in a step: hand up what was delivered; when to look again is found out when asked for."""
         while self._touched:
             touched, self._touched = list(self._touched), {}
             for group in touched:
                 group.hand_up()
                 group.send_submitted()
-                self._plan(group)
+                self._unplanned[group] = None
 
     def _plan(self, group: NodeGroup) -> None:
         at = group.deadline if group.phase is not Phase.OVER else math.inf
@@ -378,7 +379,8 @@ class NodeGroups:
     @property
     def deadline(self) -> float:
         """When the next group wants to be looked at."""
-        return min(self._next_group, min((one.deadline for one in self._outside_only), default=math.inf))
+        at = self._next_group
+        return min([at, *(one.deadline for one in self._outside_only)]) if self._outsiders else at
 
     @property
     def _outside_only(self) -> list[Outsider]:
@@ -388,6 +390,10 @@ class NodeGroups:
     @property
     def _next_group(self) -> float:
         heap, planned = self._heap, self._planned
+        if self._unplanned:
+            for group in self._unplanned:
+                self._plan(group)
+            self._unplanned.clear()
         while heap:
             at, key = heap[0]
             plan = planned.get(key)

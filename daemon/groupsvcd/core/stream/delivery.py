@@ -11,9 +11,9 @@ from zlib import crc32
 
 from ..records import Record
 from .carrier import Carrier
-from .entries import Entry, decode_entries, decode_entry, decode_reference, is_reference, references_in
+from .entries import Entry, decode_entries, decode_entry, decode_reference, is_reference
+from .library import Library
 from .log import Log
-from .payloads import Payloads
 
 
 class Holders(NamedTuple):
@@ -50,14 +50,14 @@ class Host(Protocol):
 class Delivery:
     """How far the host has got."""
 
-    def __init__(self, carrier: Carrier, host: Host, payloads: Payloads, upto: int = 0) -> None:
+    def __init__(self, carrier: Carrier, host: Host, library: Library, upto: int = 0) -> None:
         self.turn = carrier.turn
         self.stream = carrier.stream
         self.host = host
         self._journals_entries = carrier.journals_entries
         self._delivers_batches = carrier.delivers_batches
         self.upto = upto
-        self._payloads = payloads
+        self._library = library
 
     def advance(self, log: Log, stable: int) -> None:
         """Deliver what is stable and was not delivered yet."""
@@ -71,13 +71,13 @@ class Delivery:
                 start = end
 
     def _decoded(self, raw: list[bytes]) -> list[Entry]:
-        if references_in(raw):
+        if self._library.has_references:
             return [self._whole(entry) if is_reference(entry) else decode_entry(entry) for entry in raw]
         return decode_entries(raw)
 
     def _whole(self, entry: bytes) -> Entry:
         reference = decode_reference(entry)
-        payload = self._payloads[(reference.origin, reference.incarnation, reference.n)]
+        payload = self._library.payloads[(reference.origin, reference.incarnation, reference.n)]
         return Entry(reference.origin, reference.incarnation, reference.n, payload)
 
     def _hand_up(self, epoch: int, raw: list[bytes], entries: list[Entry]) -> None:

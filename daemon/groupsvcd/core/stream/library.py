@@ -42,9 +42,14 @@ class Library:
     @property
     def complete_upto(self) -> int:
         """The number up to which no payload is missing."""
-        for seq in self._lacking.values():
-            return seq - 1
+        if self._lacking:
+            return next(iter(self._lacking.values())) - 1
         return self._log.last
+
+    @property
+    def has_references(self) -> bool:
+        """Whether any entry of the log has its body here."""
+        return bool(self._references)
 
     def lacks(self, payload_id: PayloadId) -> bool:
         """Whether an entry of the log waits for this payload."""
