@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import attrs
+import msgspec
 
 from groupsvc.wire.client_messages import ClientRequest
 
 from .peer_messages import PeerMessage
 
 
-@attrs.frozen
-class PeerFrame:
+class PeerFrame(msgspec.Struct, frozen=True):
     """A valid frame of our domain, or of a node that is in none yet (``domain`` all zero)."""
 
     sender: str
@@ -24,44 +23,38 @@ class PeerFrame:
     messages: tuple[PeerMessage, ...]
 
 
-@attrs.frozen
-class PeerRefused:
+class PeerRefused(msgspec.Struct, frozen=True):
     """Nothing listens at the peer's address any more: its process is gone, not merely silent."""
 
     node: str
 
 
-@attrs.frozen
-class ClientFrame:
+class ClientFrame(msgspec.Struct, frozen=True):
     """A request from a local client; ``client`` names the connection and is never reused."""
 
     client: int
     message: ClientRequest
 
 
-@attrs.frozen
-class ClientGone:
+class ClientGone(msgspec.Struct, frozen=True):
     """The client's connection ended or its process died; nothing can be said to it any more."""
 
     client: int
 
 
-@attrs.frozen
-class Persisted:
+class Persisted(msgspec.Struct, frozen=True):
     """The ``Persist`` with this number is on disk; its ``then`` effects have been executed."""
 
     number: int
 
 
-@attrs.frozen
-class LocalCall:
+class LocalCall(msgspec.Struct, frozen=True):
     """A program inside the daemon wants something of the engine: ``action`` is called within the step."""
 
     action: Callable[[], None]
 
 
-@attrs.frozen
-class Tick:
+class Tick(msgspec.Struct, frozen=True):
     """Time has passed; all sockets were drained first."""
 
 

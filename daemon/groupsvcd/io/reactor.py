@@ -53,6 +53,8 @@ ROUNDS_BEFORE_TICK = 8
 """A flood of frames delays a Tick by at most this many rounds."""
 JUMP_S = 0.05
 """A clock that advanced more than this between reading the sockets and the Tick: read them again."""
+DEADLINE_EVERY_S = 0.005
+"""While frames come in, the engine is asked for its deadline so often: one that has moved up may be late by this."""
 WAIT_S_MAX = 1.0
 STALE_WRITE_S = 1.0
 
@@ -116,7 +118,8 @@ class Reactor:
         self._peers: Peers | None = None
         self._clients: Clients | None = None
         self._exit: int | None = None
-        self._deadline = -math.inf  # of the engine, as it stands before a round
+        self._deadline = -math.inf  # of the engine, when it was last asked
+        self._ask_deadline_at = -math.inf
         self._has_signals = False
         self._unsynced: deque[fx.Persist] = deque()
         self._refused: deque[str] = deque()
@@ -213,14 +216,19 @@ class Reactor:
     # --- One round --------------------------------------------------------------------------------------
 
     def _wait_ms(self) -> int:
-        deadline = self._deadline = self._engine.deadline
+        now = self._clock()
+        if now >= self._ask_deadline_at:
+            self._deadline = deadline = self._engine.deadline
+            self._ask_deadline_at = now + DEADLINE_EVERY_S
+        else:
+            deadline = min(self._deadline, self._ask_deadline_at)
         if self._unsynced or self._refused or self._calls:
             return 0
         if self._peers is not None:
             deadline = min(deadline, self._peers.probes.deadline)
         if self._clients is not None:
             deadline = min(deadline, self._clients.deadline)
-        wait = deadline - self._clock()
+        wait = deadline - now
         return max(0, math.ceil(min(wait, WAIT_S_MAX) * 1000))
 
     def _round(self, ready: Container[object]) -> None:
@@ -229,6 +237,7 @@ class Reactor:
             self._read(ready, looked)
             self._settle()
             return
+        self._ask_deadline_at = -math.inf
         for _ in range(ROUNDS_BEFORE_TICK):
             looked = self._clock()
             emptied = self._read(EVERYTHING, looked)

@@ -50,6 +50,10 @@ UNSTABLE_ENTRIES_MAX = 65_536
 """Numbered and not stable yet. More is not taken: the origins repeat, and their windows are full meanwhile."""
 
 
+INLINE = frozenset((bytes,))
+"""What is submitted if no large payload is among it."""
+
+
 Line = deque[tuple[int, bytes | tuple[int, int], float]]
 """What one origin submitted behind a large payload: number, body or (length, CRC-32), since when."""
 
@@ -199,7 +203,7 @@ class Leading:
             if sequencer.next_seq - submit.known_seq <= self.group.settings.logical_lifetime:
                 # If it is unknown here, whatever it had numbered lies further back than this is old, or is lost.
                 self._origins.welcome(origin, submit.settled)
-        if origin in self._waiting or not all(type(body) is bytes for body in submit.bodies):
+        if origin in self._waiting or not INLINE.issuperset(map(type, submit.bodies)):
             self._put_in_line(origin, submit)
             return
         # An origin's numbers follow one another, so the first that is new decides about all after it.

@@ -42,7 +42,7 @@ from .entrance import Entrance
 from .group_carrier import GroupCarrier
 from .group_settings import GroupSettings
 from .phases import Phase
-from .roll import PRUNE_EVERY, Roll, decode_checkpoint, encode_checkpoint
+from .roll import Roll, decode_checkpoint, encode_checkpoint
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter
@@ -174,10 +174,6 @@ class NodeGroup:
             self.phase = Phase.OVER if self.phase is Phase.FINDING else self.phase
             if self.phase is Phase.OVER:
                 self._over(self)
-
-    def submit(self, bodies: tuple[bytes, ...]) -> int:
-        """Submit entries; the number of the first, or 0 if the window is full or there is no group yet."""
-        return self.submitter.submit(bodies) if self.submitter is not None else 0
 
     def disseminate(self, n: int, payload: bytes) -> None:
         """A large payload of ours goes to all who carry the group, and to our own copy."""
@@ -354,36 +350,30 @@ class NodeGroup:
     # --- The stream's host ---
 
     def deliver(self, first_seq: int, entries: list[Entry]) -> None:
-        """These entries are stable and next in order."""
+        """These entries are stable and next in order; only the last may be one of the leader's own."""
         if not self._batch:
             self._batch_first = first_seq
         self._batch += entries
-        roll = self.roll
-        seq = first_seq
-        for entry in entries:
-            if entry.origin:
-                roll.origins[(entry.origin, entry.incarnation)] = (entry.n, seq)
-                if seq % PRUNE_EVERY == 0:
-                    roll.prune(seq)
-            else:
-                self._deliver_control(seq, entry.body)
-            seq += 1
-        self._tell_origins(entries)
+        last = entries[-1]
+        newest = self.roll.note(first_seq, entries if last.origin else entries[:-1])
+        if not last.origin:
+            self._deliver_control(first_seq + len(entries) - 1, last.body)
+        if newest:
+            self._tell_origins(newest)
 
     def note_own_entries(self) -> None:
         """Entries of ours that we did not see delivered are in the roll all the same."""
         if self.submitter is not None:
             self.submitter.accepted(self.roll.origins.get(self.station.me, (0, 0))[0])
 
-    def _tell_origins(self, entries: list[Entry]) -> None:
+    def _tell_origins(self, newest: dict[NodeId, int]) -> None:
         """What came from this node is no longer outstanding; who is no member cannot see that for itself."""
-        last = {(entry.origin, entry.incarnation): entry.n for entry in entries if entry.origin}
-        mine = last.get(self.station.me)
+        mine = newest.get(self.station.me)
         if mine is not None and self.submitter is not None:
             self.submitter.accepted(mine)
         leading = self.seat.leading if self.seat is not None else None
         if leading is not None:
-            for origin, n in last.items():
+            for origin, n in newest.items():
                 if origin not in self.roll.members:
                     leading.accept(origin, n)
 

@@ -101,6 +101,7 @@ class NodeGroups:
         self._touched: dict[NodeGroup, None] = {}
         self._heap: list[tuple[float, int]] = []
         self._planned: dict[int, tuple[float, NodeGroup]] = {}
+        self._unplanned: dict[NodeGroup, None] = {}  # touched since anybody asked when to look again
         self._keys = 0
         self._activations: list[tuple[int, int]] = []
         self._waiting: list[Callable[[], None]] = []
@@ -195,15 +196,22 @@ class NodeGroups:
         group = self._by_name.get(name)
         if group is None:
             return 0
-        _check_sizes(bodies)
+        for body in bodies:  # not by a call: there is a submission for every message
+            if len(body) > PAYLOAD_BYTES_MAX:
+                raise _too_large(body)
+        submitter = group.submitter
+        if submitter is None:
+            return 0
         self._touched[group] = None
-        return group.submit(tuple(bodies))
+        return submitter.submit(bodies)
 
     def send(self, name: str, bodies: Sequence[bytes], stranger: Stranger) -> bool:
         """Submit entries to a group that this node does not carry; False if they cannot be taken now."""
         if name in self._by_name:
             return False
-        _check_sizes(bodies)
+        for body in bodies:
+            if len(body) > PAYLOAD_BYTES_MAX:
+                raise _too_large(body)
         outsider = self._outsiders.get(name)
         if outsider is None:
             outsider = Outsider(
@@ -387,13 +395,13 @@ class NodeGroups:
             self._ask_for_activation()
 
     def settle(self) -> None:
-        """After everything in a step: hand up what was delivered, and plan when to look again."""
+        """After everything in a step: hand up what was delivered; when to look again is found out when asked for."""
         while self._touched:
             touched, self._touched = list(self._touched), {}
             for group in touched:
                 group.hand_up()
                 group.send_submitted()
-                self._plan(group)
+                self._unplanned[group] = None
 
     def _plan(self, group: NodeGroup) -> None:
         at = group.deadline if group.phase is not Phase.OVER else math.inf
@@ -410,7 +418,8 @@ class NodeGroups:
     @property
     def deadline(self) -> float:
         """When the next group wants to be looked at."""
-        return min(self._next_group, min((one.deadline for one in self._outside_only), default=math.inf))
+        at = self._next_group
+        return min([at, *(one.deadline for one in self._outside_only)]) if self._outsiders else at
 
     @property
     def _outside_only(self) -> list[Outsider]:
@@ -420,6 +429,10 @@ class NodeGroups:
     @property
     def _next_group(self) -> float:
         heap, planned = self._heap, self._planned
+        if self._unplanned:
+            for group in self._unplanned:
+                self._plan(group)
+            self._unplanned.clear()
         while heap:
             at, key = heap[0]
             plan = planned.get(key)
@@ -479,7 +492,5 @@ class NodeGroups:
         )
 
 
-def _check_sizes(bodies: Sequence[bytes]) -> None:
-    for body in bodies:
-        if len(body) > PAYLOAD_BYTES_MAX:
-            raise ValueError(f"a submission of {len(body)} bytes is more than the {PAYLOAD_BYTES_MAX} allowed")
+def _too_large(body: bytes) -> ValueError:
+    return ValueError(f"a submission of {len(body)} bytes is more than the {PAYLOAD_BYTES_MAX} allowed")

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import islice
 from zlib import crc32
 
 from ..parameters import Timers
@@ -53,6 +54,7 @@ class Submitter:
         self._timers = timers
         self._bodies: deque[bytes] = deque()  # numbers first .. last
         self._bytes = 0
+        self._large_upto = 0  # nothing beyond this number is large
         self._known: deque[tuple[int, int]] = deque()  # (first number, how far we knew the stream when it was sent)
         self.relays: tuple[str, ...] = ()  # who passes on what does not reach the leader
         self._to = ""
@@ -93,13 +95,16 @@ class Submitter:
         if self.leader:
             self.turn.send(self.leader, Submit(self.stream, self.last + 1, 0, (), self._first - 1))
 
-    def submit(self, bodies: tuple[bytes, ...]) -> int:
+    def submit(self, bodies: Sequence[bytes]) -> int:
         """Take these in; returns the number of the first, 0 if the window is full."""
+        waiting = self._bodies
         size = len(bodies[0]) if len(bodies) == 1 else sum(map(len, bodies))
-        if len(self._bodies) + len(bodies) > OUTSTANDING_ENTRIES_MAX or self._bytes + size > OUTSTANDING_BYTES_MAX:
+        if size > self._inline_bytes_max:
+            self._large_upto = self._first + len(waiting) + len(bodies) - 1
+        first = self._first + len(waiting)
+        if len(waiting) + len(bodies) > OUTSTANDING_ENTRIES_MAX or self._bytes + size > OUTSTANDING_BYTES_MAX:
             return 0
-        first = self.last + 1
-        self._bodies.extend(bodies)
+        waiting.extend(bodies)
         self._bytes += size
         return first
 
@@ -118,7 +123,7 @@ class Submitter:
             self._repeat_at = self.turn.now + self._wait
 
     def _disseminate(self, first: int) -> None:
-        for n in range(first, self._sent_upto + 1):
+        for n in range(first, min(self._sent_upto, self._large_upto) + 1):
             body = self._bodies[n - self._first]
             if len(body) > self._inline_bytes_max:
                 self.disseminate(n, body)
@@ -129,12 +134,16 @@ class Submitter:
             self.disseminate(n, self._bodies[n - self._first])
 
     def _send(self, first: int, known_seq: int, upto: int = 0) -> None:
-        chunk: list[bytes | tuple[int, int]] = []
-        size = 0
         start = first - self._first
         end = (upto or self._sent_upto) - self._first + 1
-        for position in range(start, end):
-            payload = self._bodies[position]
+        payloads = tuple(islice(self._bodies, start, end))
+        if first > self._large_upto and len(payloads) <= SUBMIT_ENTRIES_MAX:
+            if self._bytes <= SUBMIT_BYTES_MAX or sum(map(len, payloads)) <= SUBMIT_BYTES_MAX:
+                self.turn.send(self._to, Submit(self.stream, first, known_seq, payloads, self._first - 1))
+                return
+        chunk: list[bytes | tuple[int, int]] = []
+        size = 0
+        for payload in payloads:
             is_large = len(payload) > self._inline_bytes_max
             body = (len(payload), crc32(payload)) if is_large else payload
             if chunk and (size + len(body) > SUBMIT_BYTES_MAX or len(chunk) >= SUBMIT_ENTRIES_MAX):
@@ -152,9 +161,14 @@ class Submitter:
             return
         if self.told is not None:
             self.told(upto_n)
-        for _ in range(min(upto_n, self.last) - self._first + 1):
-            self._bytes -= len(self._bodies.popleft())
-            self._first += 1
+        if upto_n >= self.last:
+            self._first += len(self._bodies)
+            self._bodies.clear()
+            self._bytes = 0
+        else:
+            for _ in range(upto_n - self._first + 1):
+                self._bytes -= len(self._bodies.popleft())
+            self._first = upto_n + 1
         while len(self._known) > 1 and self._known[1][0] <= self._first:
             self._known.popleft()
         if not self._bodies:
@@ -173,6 +187,7 @@ class Submitter:
         self._known.clear()
         self._bytes = 0
         self._first, self._sent_upto = after + 1, after
+        self._large_upto = 0
         self._repeat_at = math.inf
 
     def resend(self, after: int = 0) -> None:

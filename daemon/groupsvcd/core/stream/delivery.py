@@ -11,9 +11,9 @@ from zlib import crc32
 
 from ..records import Record
 from .carrier import Carrier
-from .entries import Entry, decode_entry, decode_reference, is_reference
+from .entries import Entry, decode_entries, decode_entry, decode_reference, is_reference
+from .library import Library
 from .log import Log
-from .payloads import Payloads
 
 
 class Holders(NamedTuple):
@@ -28,7 +28,7 @@ class Host(Protocol):
     """What the stream is for: the state machine that its entries drive."""
 
     def deliver(self, first_seq: int, entries: list[Entry]) -> None:
-        """These entries are stable and next in order."""
+        """These entries are stable and next in order; only the last may be one of the leader's own."""
 
     def restore(self, seq: int, state: bytes) -> None:
         """Continue from the state after entry ``seq``."""
@@ -54,24 +54,30 @@ class Host(Protocol):
 class Delivery:
     """How far the host has got."""
 
-    def __init__(self, carrier: Carrier, host: Host, payloads: Payloads, upto: int = 0) -> None:
+    def __init__(self, carrier: Carrier, host: Host, library: Library, upto: int = 0) -> None:
         self.turn = carrier.turn
         self.stream = carrier.stream
         self.host = host
         self._journals_entries = carrier.journals_entries
         self._delivers_batches = carrier.delivers_batches
         self.upto = upto
-        self._payloads = payloads
+        self._library = library
 
     def advance(self, log: Log, stable: int) -> None:
         """Deliver what is stable and was not delivered yet."""
         while self.upto < stable:
             first = self.upto + 1
             raw = log.between(first, stable if self._delivers_batches else first)
-            entries = [self._whole(entry) if is_reference(entry) else decode_entry(entry) for entry in raw]
-            for size in _batches(entries):
-                self._hand_up(log.accepted, raw[:size], entries[:size])
-                del raw[:size], entries[:size]
+            entries = self._decoded(raw)
+            start = 0
+            for end in _batch_ends(entries):
+                self._hand_up(log.accepted, raw[start:end], entries[start:end])
+                start = end
+
+    def _decoded(self, raw: list[bytes]) -> list[Entry]:
+        if self._library.has_references:
+            return [self._whole(entry) if is_reference(entry) else decode_entry(entry) for entry in raw]
+        return decode_entries(raw)
 
     def entries(self, log: Log, first: int, upto: int) -> list[Entry]:
         """Entries ``first … upto`` with their payloads."""
@@ -80,7 +86,7 @@ class Delivery:
 
     def _whole(self, entry: bytes) -> Entry:
         reference = decode_reference(entry)
-        payload = self._payloads[(reference.origin, reference.incarnation, reference.n)]
+        payload = self._library.payloads[(reference.origin, reference.incarnation, reference.n)]
         return Entry(reference.origin, reference.incarnation, reference.n, payload)
 
     def _hand_up(self, epoch: int, raw: list[bytes], entries: list[Entry]) -> None:
@@ -105,13 +111,7 @@ class Delivery:
         self.host.restore(seq, state)
 
 
-def _batches(entries: list[Entry]) -> list[int]:
-    """Sizes of what is handed up at once: an entry of the leader's own ends a batch, for it may change the host."""
-    sizes: list[int] = []
-    size = 0
-    for entry in entries:
-        size += 1
-        if not entry.origin:
-            sizes.append(size)
-            size = 0
-    return [*sizes, size] if size else sizes
+def _batch_ends(entries: list[Entry]) -> list[int]:
+    """Where what is handed up at once ends: behind an entry of the leader's own, for it may change the host."""
+    ends = [end for end, entry in enumerate(entries, 1) if not entry.origin]
+    return ends if ends and ends[-1] == len(entries) else [*ends, len(entries)]

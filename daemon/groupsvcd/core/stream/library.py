@@ -14,7 +14,7 @@ from random import Random
 from ..parameters import Timers
 from ..peer_messages import Data, DataAsk
 from .carrier import Carrier
-from .entries import Reference, decode_reference, fits, is_reference, payload_of
+from .entries import Reference, decode_reference, fits, is_reference, payload_of, references_in
 from .log import Log
 from .payloads import PayloadId, Payloads
 
@@ -42,9 +42,14 @@ class Library:
     @property
     def complete_upto(self) -> int:
         """The number up to which no payload is missing."""
-        for seq in self._lacking.values():
-            return seq - 1
+        if self._lacking:
+            return next(iter(self._lacking.values())) - 1
         return self._log.last
+
+    @property
+    def has_references(self) -> bool:
+        """Whether any entry of the log has its body here."""
+        return bool(self._references)
 
     def lacks(self, payload_id: PayloadId) -> bool:
         """Whether an entry of the log waits for this payload."""
@@ -54,9 +59,8 @@ class Library:
 
     def appended(self, first_seq: int, entries: tuple[bytes, ...]) -> None:
         """Entries are in the log now."""
-        for seq, entry in enumerate(entries, first_seq):
-            if is_reference(entry):
-                self._refer(seq, decode_reference(entry))
+        for position in references_in(entries):
+            self._refer(first_seq + position, decode_reference(entries[position]))
 
     def _refer(self, seq: int, reference: Reference) -> None:
         payload_id = (reference.origin, reference.incarnation, reference.n)

@@ -72,7 +72,7 @@ class Replica:
         self.library.appended(self.log.base + 1, stored.entries)
         self.assembly = Assembly()
         self.retention = retention
-        self._delivery = Delivery(carrier, host, self.library.payloads, stored.checkpoint_seq)
+        self._delivery = Delivery(carrier, host, self.library, stored.checkpoint_seq)
 
     @property
     def stable(self) -> int:

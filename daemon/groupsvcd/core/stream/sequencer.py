@@ -15,7 +15,7 @@ from ..invariants import invariant
 from ..parameters import Timers
 from ..peer_messages import Beat, Held, Order
 from .duplicates import DuplicateFilter
-from .entries import encode_entry, encode_reference
+from .entries import encode_entry, encode_reference, encode_run
 from .server import Server
 
 ORDER_BYTES_MAX = 224 * 1024
@@ -61,7 +61,7 @@ class Sequencer:
     def order_run(self, origin: str, incarnation: int, first_n: int, bodies: tuple[bytes, ...]) -> None:
         """Give the next numbers to what one origin submitted in a row."""
         seq = self.next_seq
-        entries = [encode_entry(origin, incarnation, n, body) for n, body in enumerate(bodies, first_n)]
+        entries = encode_run(origin, incarnation, first_n, bodies)
         self._fresh += entries
         self.origins.ordered((origin, incarnation), first_n + len(bodies) - 1, seq + len(bodies) - 1)
         if self.carrier.journals_entries:
@@ -93,6 +93,8 @@ class Sequencer:
             self.turn.journal("ordered", group=server.stream, epoch=self.epoch, seq=first + len(fresh) - 1, first=first)
         self._stable_told = server.stable
         server.append_own(fresh)
+        if not self.carrier.durable:
+            self._hold_own()
         for entries in _that_fit(fresh):
             order = Order(server.stream, self.epoch, first, entries, self._stable_told, self.discard, self.began)
             self.carrier.publish(order)
@@ -116,6 +118,14 @@ class Sequencer:
             self._held[name] = upto
             self._advance()
 
+    def _hold_own(self) -> None:
+        """The leader's own copy is safe at once. What that makes stable is told after what is being sent now."""
+        upto = self.server.held_upto
+        if upto > self._held.get(self.turn.node, 0):
+            self._held[self.turn.node] = upto
+            if self._stable_now > self.server.stable:
+                self.turn.round_trip.append(self._advance)
+
     def held_by(self, name: str) -> int:
         """Up to where ``name`` holds the stream, as far as it said in this epoch."""
         return self._held.get(name, 0)
@@ -126,11 +136,13 @@ class Sequencer:
         self._delivered.pop(name, None)
         self._beat_at = min(self._beat_at, self.turn.now + self._timers.beat_interval)
 
-    def _advance(self) -> None:
+    @property
+    def _stable_now(self) -> int:
         numbers = sorted(self._held.values(), reverse=True)
-        if len(numbers) < self._k:
-            return
-        stable = numbers[self._k - 1]
+        return numbers[self._k - 1] if len(numbers) >= self._k else 0
+
+    def _advance(self) -> None:
+        stable = self._stable_now
         if stable > self.server.stable:
             self.turn.journal("stable", group=self.server.stream, epoch=self.epoch, seq=stable)
             self.server.learn_stable(stable)

@@ -49,6 +49,7 @@ class Server:
         self.persisted_upto = replica.log.last
         self.accepted_persisted = replica.log.accepted if complete else 0
         self.heard_at = self.turn.now  # when the leader of the accepted epoch was last heard
+        self._has_news = False  # whether Held is to be said at the end of this step
         self.builder: Builder | None = None
         self._building: Open | None = None
         self._being_written: set[PayloadId] = set()
@@ -146,9 +147,13 @@ class Server:
             self.report_payloads()
 
     def append_own(self, entries: tuple[bytes, ...]) -> None:
-        """The leader's own copy of what it orders."""
+        """The leader's own copy of what it orders; without a disk it holds it at once, and sees that for itself."""
         self.replica.append(entries)
-        self._hold(entries)
+        if self.carrier.durable:
+            self._hold(entries)
+            return
+        self.persisted_upto = self.log.last
+        self.turn.journal("held", group=self.stream, epoch=self.log.accepted, seq=self.held_upto)
 
     @property
     def _disk_hangs(self) -> bool:
@@ -162,6 +167,12 @@ class Server:
         has these entries, and leaves later.
         """
         epoch, upto = self.log.accepted, self.log.last
+        if not self.carrier.durable:  # memory is all there is: one word for all that this step brings
+            self.persisted_upto = upto
+            if not self._has_news:
+                self._has_news = True
+                self.turn.round_trip.append(self._say_news)
+            return
 
         def safe() -> None:
             if self.log.accepted == epoch:
@@ -169,6 +180,10 @@ class Server:
 
         record = AppendRecord(self.stream, upto - len(fresh) + 1, fresh)
         self.replica.write(record, then=self._held(upto), done=safe)
+
+    def _say_news(self) -> None:
+        self._has_news = False
+        self.say_held()
 
     def _held(self, upto: int) -> tuple[SendToPeer | Journal, ...]:
         if not self.leader or not self.complete:
