@@ -327,8 +327,9 @@ def test_a_late_repair_of_an_older_view_brings_back_nothing_that_a_forced_view_l
     assert (1, True) == (len(late.entries), late.stable >= first)
     old = (nodes.incarnation("E"), nodes.engines["E"].domain)
     nodes.die("D", "E")
-    nodes.loses = lambda sender, receiver, message: (sender, receiver) == ("F", "G") and (
-        isinstance(message, Repair | Beat) or (isinstance(message, Order) and message.entries != ())
+    nodes.loses = lambda sender, receiver, message: (
+        (sender, receiver) == ("F", "G")
+        and (isinstance(message, Repair | Beat) or (isinstance(message, Order) and message.entries != ()))
     )
     nodes.run_until(lambda: nodes.roles("F") == ["leader"], within=10.0)
     nodes.run_until(lambda: nodes.seat("G").replica.log.accepted == nodes.record().active.epoch)
