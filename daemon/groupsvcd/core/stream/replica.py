@@ -250,10 +250,10 @@ def whom_to_ask(servers: tuple[str, ...], me: str, leader: str, attempt: int, *m
 
 
 def shared_upto(repair: Repair, epoch: int, began: int) -> float:
-    """Up to where an answer tells of the log of ``epoch``, whose view began with entry ``began``: all of the same epoch.
+    """Up to where an answer tells of the log of ``epoch``, whose view began with entry ``began``.
 
-    Of an older epoch it is what was stable before that view. A forced view may lack what was stable when it began, and
-    a late answer may still have it.
+    Of the same epoch that is all, of an older one what was stable before that view. A forced view may lack what
+    was stable when it began, and a late answer may still have it.
     """
     return math.inf if repair.accepted == epoch else min(repair.stable, began - 1)
 

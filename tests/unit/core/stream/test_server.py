@@ -222,7 +222,8 @@ def test_the_leader_is_asked_last() -> None:
 def test_usable_of_a_repair_is_all_of_the_same_epoch_and_else_what_was_stable_before_the_view() -> None:
     """``stable`` may lie before the first entry or beyond the last, or beyond where a forced view began."""
     for accepted, stable, began, usable in [
-        (7, 0, 9, "cde"), (6, 4, 9, "cd"), (6, 2, 9, ""), (6, 0, 9, ""), (6, 9, 9, "cde"), (6, 9, 4, "c"), (6, 9, 0, ""),
+        (7, 0, 9, "cde"), (6, 4, 9, "cd"), (6, 2, 9, ""), (6, 0, 9, ""),
+        (6, 9, 9, "cde"), (6, 9, 4, "c"), (6, 9, 0, ""),
     ]:  # fmt: skip
         repair = Repair(0, accepted, stable, 3, entries("cde"))
         assert entries(usable) == usable_entries(repair, shared_upto(repair, 7, began))
