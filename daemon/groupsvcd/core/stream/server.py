@@ -190,7 +190,8 @@ class Server:
             return ()
         epoch, upto = self.log.accepted, min(upto, self.replica.library.complete_upto)
         held = Held(self.stream, epoch, upto, self.delivered)
-        return (Journal("held", self.stream, epoch, upto), self.carrier.vouching(self.leader, held))
+        told = Journal("held", self.stream, epoch, upto, valid_until=self.carrier.valid_until)
+        return (told, self.carrier.vouching(self.leader, held))
 
     @property
     def held_upto(self) -> int:

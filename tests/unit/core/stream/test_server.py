@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupsvcd.core.effects import Effect, Persist, SendToPeer
+from groupsvcd.core.effects import Effect, Journal, Persist, SendToPeer
 from groupsvcd.core.invariants import InvariantBroken
 from groupsvcd.core.peer_messages import (
     Beat,
@@ -19,6 +19,7 @@ from groupsvcd.core.peer_messages import (
     RepairAsk,
 )
 from groupsvcd.core.records import AppendRecord, CheckpointRecord, OpenRecord, StoredStream
+from groupsvcd.core.stream.carrier import Carrier
 from groupsvcd.core.stream.replica import shared_upto, usable_entries, whom_to_ask
 from groupsvcd.core.stream.server import Server
 from groupsvcd.core.turn import Turn
@@ -30,12 +31,16 @@ ABC = ("A", "B", "C")
 class Stage:
     """Server C on a disk whose writes the test completes."""
 
-    def __init__(self, stored: StoredStream | None = None, **retention: int) -> None:
+    def __init__(
+        self, stored: StoredStream | None = None, *, carrier: type[Carrier] = Carrier, **retention: int
+    ) -> None:
         self.turn = Turn("C")
         self.turn.now = 10.0
         self.host = ListHost()
         stored = stored or StoredStream(promised=7, accepted=7, entries=entries("ab"))
-        self.server = Server(replica_of(self.turn, self.host, stored, ABC, **retention), stored.promised, 2)
+        self.server = Server(
+            replica_of(self.turn, self.host, stored, ABC, carrier=carrier, **retention), stored.promised, 2
+        )
         self.writes: list[Persist] = []
 
     def said(self) -> list[tuple[str, PeerMessage]]:
@@ -64,6 +69,23 @@ def test_held_is_said_when_the_write_is_safe() -> None:
     assert [] == stage.said()
     assert (AppendRecord(0, 3, entries("cd")),) == stage.writes[0].records
     assert [("A", Held(0, 7, 4, 0))] == stage.sync()
+
+
+class LeasedCarrier(Carrier):
+    """Carries a stream while a lease lasts, until second 12."""
+
+    valid_until = 12.0
+
+
+def test_history_says_held_only_as_long_as_it_may_be_said() -> None:
+    """L5: the write takes longer than the lease. The word does not leave, nor does the line about it."""
+    stage = Stage(carrier=LeasedCarrier)
+    stage.server.on_order("A", Order(0, 7, 3, entries("cd"), 0))
+    stage.said()
+    line, word = stage.writes[0].then
+    assert isinstance(line, Journal)
+    assert ("held", 4) == (line.op, line.seq)
+    assert [12.0, 12.0] == [line.valid_until, word.valid_until]
 
 
 def test_a_server_holds_only_under_the_epoch_it_has_accepted() -> None:
