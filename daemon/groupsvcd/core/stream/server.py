@@ -299,10 +299,14 @@ class Server:
     def lacks_payloads(self, builder: Builder) -> bool:
         """Whether payloads of the new log are still to come; asks its source for them."""
         library = self.replica.library
-        lacking = library.lacking_in(builder.checkpoint_seq, builder.keep, tuple(builder.entries))
+        lacking = library.lacking_in(builder.checkpoint_seq, builder.keep, builder.entries)
         if lacking and self.turn.now >= builder.ask_at:
-            builder.asked(self.turn.now)
-            library.ask(builder.source, lacking)
+            if builder.has_asked_in_vain(len(lacking)):
+                self.turn.mark("payload-kept-no-longer")
+                builder.cut(next(iter(lacking.values())))
+            else:
+                builder.asked(self.turn.now)
+                library.ask(builder.source, list(lacking))
         return bool(lacking)
 
     def install(self, epoch: int, builder: Builder, stable: int) -> None:

@@ -8,6 +8,7 @@ from groupsvcd.core.effects import Effect, Journal, Persist, SendToPeer
 from groupsvcd.core.invariants import InvariantBroken
 from groupsvcd.core.peer_messages import (
     Beat,
+    DataAsk,
     Held,
     Open,
     Opened,
@@ -19,11 +20,13 @@ from groupsvcd.core.peer_messages import (
     RepairAsk,
 )
 from groupsvcd.core.records import AppendRecord, CheckpointRecord, OpenRecord, StoredStream
+from groupsvcd.core.stream.builder import PAYLOAD_ASKS_MAX
 from groupsvcd.core.stream.carrier import Carrier
+from groupsvcd.core.stream.entries import encode_reference
 from groupsvcd.core.stream.replica import shared_upto, usable_entries, whom_to_ask
 from groupsvcd.core.stream.server import Server
 from groupsvcd.core.turn import Turn
-from tests.unit.core.stream.list_host import ListHost, drain, entries, replica_of, state_after
+from tests.unit.core.stream.list_host import ListHost, drain, entries, entry, replica_of, state_after
 
 ABC = ("A", "B", "C")
 
@@ -151,6 +154,24 @@ def test_until_the_new_log_is_complete_the_old_one_is_reported_and_repaired_from
     stage.server.on_repair("B", Repair(0, 8, 0, 4, entries("z")))
     assert [("B", Opened(0, 8, 4))] == stage.sync()
     assert list(entries("wxyz")) == stage.server.log.entries
+
+
+def test_a_payload_that_the_leader_keeps_no_longer_does_not_keep_a_server_out() -> None:
+    """C came back with entry 2 and without its payload; B has gone on alone, and has a checkpoint of it only."""
+    reference = encode_reference("E", 1, 1, 100, 0)
+    stored = StoredStream(promised=7, accepted=7, entries=(entry("a"), reference, entry("c")))
+    stage = Stage(stored)
+    stage.server.promise(8)
+    stage.server.on_open("B", Open(0, 8, 7, 3, 3, 3))
+    for _ in range(PAYLOAD_ASKS_MAX):
+        assert [("B", DataAsk(0, (("E", 1, 1),)))] == stage.said()
+        stage.turn.now = stage.server.deadline
+        stage.server.tick()
+    assert [("B", RepairAsk(0, 2, 3))] == stage.said()
+    state = state_after([entry("a"), entry("b"), entry("c")])
+    stage.server.on_repair("B", Repair(0, 8, 3, 4, (), 3, 0, len(state), state))
+    assert [("B", Opened(0, 8, 3))] == stage.sync()
+    assert [entry("a"), entry("b"), entry("c")] == stage.host.delivered
 
 
 def test_of_another_epochs_log_only_what_is_stable_is_kept() -> None:
