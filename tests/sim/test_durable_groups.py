@@ -239,6 +239,27 @@ def test_a_node_without_a_disk_can_follow_a_durable_group_but_not_serve_it() -> 
     assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
 
 
+def test_who_waits_to_join_while_its_node_leaves_is_told_if_the_node_was_declared_down() -> None:
+    """K1. The disk goes on; a call that came to the process before does not, and must not stay open."""
+    stage = Stage()
+    stage.join("n4", "n1", "n2")
+    stage.submit("n1", 5)
+    old = stage.tallies["n2"]
+    stage.world.network.cut([(a, b) for o in ALL if o != "n2" for a, b in ((o, "n2"), ("n2", o))])
+    stage.leave("n2")
+    stage.join("n2")
+    waiting = stage.tallies.pop("n2")
+    stage.run(8.0)
+    stage.world.network.heal_all()
+    stage.run(5.0)
+    assert ("left", "this node was declared down") == (old.lost_because, waiting.lost_because)
+    assert stage.status("n2") is None, "nobody needs it there"
+    stage.join("n2")
+    stage.submit("n2", 5)
+    stage.run(1.0)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+
+
 def test_a_machine_is_not_mixed_with_members_that_have_none() -> None:
     """Whoever has none would give others an empty state."""
     stage = Stage()

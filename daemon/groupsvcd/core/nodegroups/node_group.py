@@ -75,7 +75,7 @@ class NodeGroup:
         self.settings = GroupSettings(attributes, station.parameters)
         self.phase = Phase.FINDING
         self.users: list[User] = []
-        self.returning: list[User] = []
+        self.returning: list[tuple[User, Machine | None]] = []  # who joins again when this node has left
         self.leaving: set[NodeId] = set()  # who told us, as leader, that it leaves
         self.roll = Roll(self.settings.logical_lifetime)
         self.machine: Machine | None = None
@@ -125,13 +125,13 @@ class NodeGroup:
     def add_user(self, user: User, machine: Machine | None = None) -> None:
         """Somebody on this node takes part."""
         if self.is_leaving:
-            self.returning.append(user)  # it joins again when this node has left
+            self.returning.append((user, machine))
             return
         if self.seat is not None and not self.users and self.settings.machine != (machine is not None):
             user.lost(other_machines(self.settings.machine))
             return
         self.hand_up()
-        if self.seat is not None and self.machine is None:
+        if self.seat is not None and self.machine is None and not self.users:
             self.late_machine = machine
         self.users.append(user)
         if self.phase is Phase.CARRYING:
@@ -157,8 +157,9 @@ class NodeGroup:
 
     def remove_user(self, user: User) -> None:
         """Somebody on this node takes part no longer; with the last one the node leaves."""
-        if user in self.returning:
-            self.returning.remove(user)
+        waiting = [one for one in self.returning if one[0] is user]
+        if waiting:
+            self.returning.remove(waiting[0])
             user.lost("left")
         if user not in self.users:
             return
@@ -307,7 +308,8 @@ class NodeGroup:
         self._inserted_seq, self._repeat_at = 0, math.inf
         self.machine = self.late_machine = None
         self._is_to_leave = self.is_leaving
-        users, self.users = self.users, []
+        users = [*self.users, *(user for user, _ in self.returning)]
+        self.users, self.returning = [], []
         self.entrance.go_on()
         for user in users:
             user.lost(reason)
