@@ -4,6 +4,9 @@ It becomes a member by its ``entrance``, and ceases to be one when nobody on thi
 
     carrying   -- nobody needs it -->     leaving    -- removed -->      over
 
+A leader that leaves hands over first. If meanwhile somebody here needs the group again, it stays: there may be nobody
+to hand over to. The only node with a disk carries a durable group as long as others take part in it.
+
 While it carries the group it has a *seat* in its stream (see ``seat``). Without a lease the node is isolated: then it
 only promises, reports and gives repairs.
 """
@@ -126,6 +129,7 @@ class NodeGroup:
         """Somebody on this node takes part."""
         if self.is_leaving:
             self.returning.append((user, machine))
+            self._again_soon()
             return
         if self.seat is not None and not self.users and self.settings.machine != (machine is not None):
             user.lost(other_machines(self.settings.machine))
@@ -164,6 +168,8 @@ class NodeGroup:
         if user not in self.users:
             return
         self.hand_up()
+        if user is self.users[0]:
+            self.machine = self.late_machine = None  # nobody applies entries to it any more
         self.users.remove(user)
         user.lost("left")
         if self.users:
@@ -264,10 +270,23 @@ class NodeGroup:
         if seat is None:
             return
         if seat.leading is not None:
+            if self.returning and seat.leading.stay():
+                self._stay()
+                return
             self.leaving.add(self.station.me)
             seat.leading.consider_view()
         elif seat.replica.leader and seat.replica.leader != self.turn.node:
             self.turn.send(seat.replica.leader, Leave(self.id, self.key))
+
+    def _stay(self) -> None:
+        """We lead the group, and somebody here needs it again."""
+        self.turn.mark("group-stays")
+        self.phase = Phase.CARRYING
+        returning, self.returning = self.returning, []
+        for user, machine in returning:
+            self.add_user(user, machine)
+        if not self.users:
+            self.leave()  # none of them fits
 
     def on_left(self, sender: Sender, message: Left) -> None:
         """We are no member."""
@@ -429,6 +448,7 @@ class NodeGroup:
         """The users have lost the group. The node leaves in due form: it may be one of the servers."""
         self.hand_up()
         users, self.users = self.users, []
+        self.machine = self.late_machine = None
         if self.phase is Phase.CARRYING:
             self.leave()
         for user in users:

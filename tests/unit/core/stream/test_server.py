@@ -167,6 +167,7 @@ def test_a_payload_that_the_leader_keeps_no_longer_does_not_keep_a_server_out() 
         assert [("B", DataAsk(0, (("E", 1, 1),)))] == stage.said()
         stage.turn.now = stage.server.deadline
         stage.server.tick()
+    assert {"name": "payload-kept-no-longer"} in [one.args for one in stage.turn.effects if isinstance(one, Journal)]
     assert [("B", RepairAsk(0, 2, 3))] == stage.said()
     state = state_after([entry("a"), entry("b"), entry("c")])
     stage.server.on_repair("B", Repair(0, 8, 3, 4, (), 3, 0, len(state), state))
