@@ -158,6 +158,19 @@ def test_a_server_that_restarts_is_the_server_it_was() -> None:
     assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
 
 
+def test_no_node_stands_twice_among_the_members() -> None:
+    """GS-08: the process before a restart has failed before the new one is a member; also if that one leads."""
+    stage = Stage()
+    stage.join("n4", "n1", "n2")
+    stage.submit("n1", 10)
+    stage.kill(*ALL)
+    stage.run(3.0)
+    stage.start(*ALL)
+    stage.run(5.0)
+    lists = [line.args["members"] for line in stage.world.history.events() if line.op == "members"]
+    assert all(len(members) == len({name for name, _ in members}) for members in lists)
+
+
 def test_with_a_minority_of_its_disks_the_group_waits_and_with_one_more_it_goes_on() -> None:
     """Nothing stable is ever given up: no view is formed from the minority."""
     stage = Stage()

@@ -93,8 +93,7 @@ class Leading:
         self.sequencer.began = self.server.replica.began = self.sequencer.next_seq
         self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, view.fence, view.forced))
         if self.station.me not in roll.members:
-            self._inserting.add(self.station.me)
-            self._order(NodeInserted(self.station.me, self.group.key, 0))
+            self._insert(self.station.me, self.group.key, 0)
         self.look_at_nodes()
         self._let_go()
 
@@ -109,12 +108,16 @@ class Leading:
         if node in self.group.roll.members:
             self.welcome(node, self.server.delivered)
         elif self.station.is_up(node) and node not in self._inserting and not self._dropping:
-            older = [other for other in self.group.roll.members if other[0] == node[0] and other not in self._failing]
-            if older:
-                self._fail(tuple(older))
-            self._inserting.add(node)
-            self._order(NodeInserted(node, insert.term, insert.last_n))
+            self._insert(node, insert.term, insert.last_n)
             self._origins.welcome(node, insert.last_n)
+
+    def _insert(self, node: NodeId, term: int, last_n: int) -> None:
+        """A process becomes a member; one before it on the same node, which is no more, has failed."""
+        older = [other for other in self.group.roll.members if other[0] == node[0] and other not in self._failing]
+        if older:
+            self._fail(tuple(older))
+        self._inserting.add(node)
+        self._order(NodeInserted(node, term, last_n))
 
     def welcome(self, node: NodeId, seq: int) -> None:
         """Give a member what it needs to follow: the roll after entry ``seq``."""
