@@ -452,6 +452,9 @@ class Leading:
         """Send what was numbered in this step and tell what became stable."""
         if self._look:
             self._look = False
+            self.sequencer.servers_suffice = all(
+                self._server_of(node) in self.view.servers for node in self.group.roll.members
+            )
             self.consider_view()
         self.sequencer.flush()
         self.sequencer.tell_stable()
