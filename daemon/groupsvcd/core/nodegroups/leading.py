@@ -478,6 +478,7 @@ class Leading:
             return
         self.sequencer.holds(self.turn.node, self.server.held_upto)
         self.server.report_payloads()
+        self.server.learn_stable(0)  # what was announced just before our lease ended
         before, self.sequencer.discard = self.sequencer.discard, self._discard_line()
         self.server.replica.learn_discard(self.sequencer.discard)
         beat = self.sequencer.beat()

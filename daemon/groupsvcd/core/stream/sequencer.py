@@ -6,8 +6,8 @@ numbers is stable: k servers have everything up to there. It rides on the next O
 Order without entries tells it at once. Beats go on, slowly, to whoever lags, so that a lost tail is noticed.
 
 If two are enough and memory is all that counts, B needs not be told: it holds an entry, and A held it before B could
-hear of it. So A says in an Order up to where it holds the stream itself (``nearly``), and B delivers at once. Nothing but
-A's knowledge of it is missing, and no recovery asks what A knew: it asks who has the entry.
+hear of it. So A says in an Order up to where it holds the stream itself (``nearly``), and B delivers at once. Only A
+does not know of it yet; but no recovery asks what A knew, it asks who has the entry.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ class Sequencer:
         stable = self._stable_now
         if stable > self.server.stable:
             self.turn.journal("stable", group=self.server.stream, epoch=self.epoch, seq=stable)
-            self.server.learn_stable(stable)
+            self.server.announce_stable(stable)
 
     def tell_stable(self) -> None:
         """At the end of a step: what became stable and did not ride on an Order is told at once."""

@@ -50,6 +50,7 @@ class Server:
         self.accepted_persisted = replica.log.accepted if complete else 0
         self.heard_at = self.turn.now  # when the leader of the accepted epoch was last heard
         self._has_news = False  # whether Held is to be said at the end of this step
+        self._is_to_deliver = False  # when what was announced in this step has left
         self._nearly = 0  # up to where the leader needs one more server, as it said in the accepted epoch
         self.builder: Builder | None = None
         self._building: Open | None = None
@@ -254,6 +255,20 @@ class Server:
     def learn_stable(self, stable: int) -> None:
         """``stable`` was said in the accepted epoch."""
         self.replica.learn_stable(stable)
+
+    def announce_stable(self, stable: int) -> None:
+        """We lead and know first: others are told before we hand up what they wait for, too."""
+        self.replica.stable_said = stable
+        if not self.carrier.delivers_batches:
+            self.learn_stable(stable)
+        elif not self._is_to_deliver:
+            self._is_to_deliver = True
+            self.turn.afterwards(self._deliver)
+
+    def _deliver(self) -> None:
+        self._is_to_deliver = False
+        if self.turn.now < self.carrier.valid_until:
+            self.learn_stable(0)
 
     # --- Changing over to a new epoch ---
 

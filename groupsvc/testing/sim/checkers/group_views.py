@@ -88,7 +88,8 @@ def v4(stream: GroupStream) -> Iterator[Violation]:
     views neither is asked, nor in the first.
 
     *Not before*: nobody orders in an epoch before its ``view_active``, and nothing is delivered in it until then but
-    what was announced stable, or delivered, in a lower one. In the step that makes it active the order of the lines is free.
+    what was announced stable, or delivered, in a lower one. In the step that makes it active the order of the lines
+    is free.
     """
     authors: dict[int, Part] = {}
     for line in stream.of("view_active"):
