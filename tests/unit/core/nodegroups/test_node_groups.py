@@ -211,7 +211,7 @@ def test_many_idle_groups_are_not_looked_at_in_every_step() -> None:
 
     groups.settle = counted  # type: ignore[method-assign]
     nodes.submit("A", "a", group="group-7")
-    nodes.run(0.001)
+    nodes.run(0.0)
     assert 0 < max(touched) <= 2
     assert ["a"] == nodes.texts("A", "group-7")
 
