@@ -93,6 +93,7 @@ class Leading:
         self.sequencer.began = self.server.replica.began = self.sequencer.next_seq
         self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, view.fence, view.forced))
         if self.station.me not in roll.members:
+            self._fail_older(self.station.me)
             self._inserting.add(self.station.me)
             self._order(NodeInserted(self.station.me, self.group.key, 0))
         self.look_at_nodes()
@@ -109,9 +110,7 @@ class Leading:
         if node in self.group.roll.members:
             self.welcome(node, self.server.delivered)
         elif self.station.is_up(node) and node not in self._inserting and not self._dropping:
-            older = [other for other in self.group.roll.members if other[0] == node[0] and other not in self._failing]
-            if older:
-                self._fail(tuple(older))
+            self._fail_older(node)
             self._inserting.add(node)
             self._order(NodeInserted(node, insert.term, insert.last_n))
             self._origins.welcome(node, insert.last_n)
@@ -150,6 +149,12 @@ class Leading:
             self._fail(failed)
         for payload_id in [one for one in self._data_held if self.station.is_down(one[:2])]:
             del self._data_held[payload_id]  # of somebody who got nothing ordered
+
+    def _fail_older(self, node: NodeId) -> None:
+        """What the node was before has failed, and is shown so before it is shown as a member again."""
+        older = [other for other in self.group.roll.members if other[0] == node[0] and other not in self._failing]
+        if older:
+            self._fail(tuple(older))
 
     def _fail(self, nodes: tuple[NodeId, ...]) -> None:
         self._failing.update(nodes)

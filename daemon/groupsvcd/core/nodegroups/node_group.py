@@ -127,11 +127,12 @@ class NodeGroup:
         if self.is_leaving:
             self.returning.append(user)  # it joins again when this node has left
             return
-        if self.seat is not None and not self.users and self.settings.machine != (machine is not None):
+        is_there = self.seat is not None or self.phase is Phase.RETURNING
+        if is_there and not self.users and self.settings.machine != (machine is not None):
             user.lost(other_machines(self.settings.machine))
             return
         self.hand_up()
-        if self.seat is not None and self.machine is None:
+        if is_there and self.machine is None:
             self.late_machine = machine
         self.users.append(user)
         if self.phase is Phase.CARRYING:
@@ -169,6 +170,8 @@ class NodeGroup:
             return
         if self.phase is Phase.CARRYING:
             self.leave()
+        elif self.phase is Phase.RETURNING:
+            self._is_to_leave = True
         elif not self.is_member and self.phase is not Phase.FORMING:
             # An Insert may be on its way. Whoever gets an answer without wanting one leaves again.
             self.phase = Phase.OVER if self.phase is Phase.FINDING else self.phase
@@ -223,7 +226,8 @@ class NodeGroup:
         self.link()
         for user in tuple(self.users):
             self._tell_joined(user)
-        if self._is_to_leave and not self.users:
+        is_to_leave, self._is_to_leave = self._is_to_leave, False
+        if is_to_leave and not self.users:
             self.leave()
 
     def inserted(self, seq: int, names: tuple[str, ...]) -> None:
@@ -269,10 +273,15 @@ class NodeGroup:
             self.turn.send(seat.replica.leader, Leave(self.id, self.key))
 
     def on_left(self, sender: Sender, message: Left) -> None:
-        """We are no member."""
+        """We are no member. That we are no server either, only a view without us can say."""
         mine = (message.to, message.term) == (self.station.identity.incarnation, self.key)
-        if mine and self.phase is Phase.LEAVING:
+        if mine and self.phase is Phase.LEAVING and not self._is_counted_on:
             self.end("left")
+
+    @property
+    def _is_counted_on(self) -> bool:
+        """Whether, for all we know, a view counts on what our disk holds: then it must not be forgotten."""
+        return self.carrier is not None and self.carrier.is_stored
 
     def end(self, reason: str) -> None:
         """Nothing is done for this group any more; who still wants it is told, and may join again."""
@@ -306,7 +315,7 @@ class NodeGroup:
         self.leaving.clear()
         self._inserted_seq, self._repeat_at = 0, math.inf
         self.machine = self.late_machine = None
-        self._is_to_leave = self.is_leaving
+        self._is_to_leave = self._is_to_leave or self.is_leaving
         users, self.users = self.users, []
         self.entrance.go_on()
         for user in users:
@@ -484,7 +493,9 @@ class NodeGroup:
             self.entrance.look_for_ourselves()
             is_in = self.station.me in self.roll.members or self.delivered < self._inserted_seq
             if self.phase in (Phase.CARRYING, Phase.LEAVING) and not is_in:
-                self.end("left" if self.phase is Phase.LEAVING else "this node was removed from the group")
+                reason = "left" if self.phase is Phase.LEAVING else "this node was removed from the group"
+                if not (self._is_counted_on and self.go_on(reason, self.key)):
+                    self.end(reason)
                 return
             members = tuple(self.roll.members)
             for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():

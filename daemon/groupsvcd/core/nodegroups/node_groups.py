@@ -315,10 +315,14 @@ class NodeGroups:
             self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
 
     def _on_unknown(self, message: Grant | Claim | Open) -> None:
-        """We are to lead or serve what we do not carry: perhaps a durable group, formed here just before a restart."""
+        """We are to lead or serve what we do not carry: perhaps a durable group, formed here just before a restart.
+
+        Only if its first view is the active one: a disk that forgot what it held in another must not speak as one that
+        holds nothing.
+        """
         mine = self.station.my_server(durable=True)
         is_new = isinstance(message, Grant) and message.name not in self._by_name
-        if isinstance(message, Grant) and is_new and mine[1] and mine in message.base.servers:
+        if isinstance(message, Grant) and is_new and mine[1] and message.base.is_first and mine in message.base.servers:
             group = self._new(message.name, message.attributes)
             group.entrance.on_grant(message)
             assert group.seat is not None
@@ -461,6 +465,11 @@ class NodeGroups:
             for group in self._by_id.values()
             if group.seat is not None and isinstance(group.seat.role, Server)
         )
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the groups here, for people."""
+        return "; ".join(group.entrance.damage for group in self._by_name.values() if group.entrance.damage)
 
     def status(self) -> tuple[GroupStatus, ...]:
         """Every group, by name."""
