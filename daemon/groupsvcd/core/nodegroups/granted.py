@@ -3,8 +3,8 @@
 The directory granted epoch e with *base* P, the view that was active then, with servers S and quorum k. Whatever was
 stable in P is held by k of S. So |S| - k + 1 promises of servers *of P* are enough: together with any k of S they have
 one in common. A report of a log that was accepted after P is enough, too: whoever opened that log had asked so many
-before. Promises of others count for nothing, however many there are; and whoever promised, somebody must have the log of
-P: if nobody has, disks are not what they were, and the group waits for one that is.
+before. Promises of others count for nothing, however many there are. And somebody must have the log of P, whoever
+promised: if nobody has, disks are not what they were, and the group waits for one that is.
 
 A *forced* grant comes when the quorum of P is lost for ever. Then everybody who is up and may have something reports,
 and the best of it is what is left.

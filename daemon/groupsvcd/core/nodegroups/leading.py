@@ -194,6 +194,9 @@ class Leading:
         sequencer = self.sequencer
         if self._dropping or sequencer.next_seq - self.server.stable > UNSTABLE_ENTRIES_MAX:
             return
+        if self.server.disk_hangs:
+            self._refuse(origin, submit.first_n, 0, Verdict.NO_DISK)
+            return
         if not self.station.is_up(origin):
             if self.station.is_down(origin):
                 self._refuse(origin, submit.first_n, 0, Verdict.TOO_OLD)
@@ -476,8 +479,8 @@ class Leading:
         if self.turn.now < self._beat_at:
             return
         self._beat_at = self.turn.now + self._timers.beat_interval
-        if self.station.member.isolated:
-            return
+        if self.station.member.isolated or self.server.disk_hangs:
+            return  # a leader that cannot write falls silent, so that another one is asked for
         self.sequencer.holds(self.turn.node, self.server.held_upto)
         self.server.report_payloads()
         before, self.sequencer.discard = self.sequencer.discard, self._discard_line()

@@ -178,6 +178,12 @@ class NodeGroup:
             if self.phase is Phase.OVER:
                 self._over(self)
 
+    @property
+    def refusal(self) -> str:
+        """Why nothing new can be submitted at the moment, or ""; what was submitted before is ordered in the end."""
+        here = self.seat.refusal if self.seat is not None else ""
+        return here or (self.submitter.refused_because if self.submitter is not None else "")
+
     def disseminate(self, n: int, payload: bytes) -> None:
         """A large payload of ours goes to all who carry the group, and to our own copy."""
         data = Data(self.id, *self.station.me, n, payload)
@@ -351,6 +357,9 @@ class NodeGroup:
             return
         if message.reason == "gap":
             self.submitter.close_gap(message.last_n)
+        elif message.reason == "no disk":
+            self.turn.mark("group-no-disk")
+            self.submitter.refused_because = f"{sender.name} leads the group, and its disk is full or hangs"
         elif self.submitter.is_outstanding(message.first_n):
             self.turn.mark("group-too-old")
             self.submitter.start_anew(message.last_n)

@@ -200,10 +200,15 @@ class NodeGroups:
             if len(body) > PAYLOAD_BYTES_MAX:
                 raise _too_large(body)
         submitter = group.submitter
-        if submitter is None:
+        if submitter is None or (group.settings.durable and group.refusal):
             return 0
         self._touched[group] = None
         return submitter.submit(bodies)
+
+    def refusal(self, name: str) -> str:
+        """Why a durable group takes nothing new from this node at the moment (S4), or ""."""
+        group = self._by_name.get(name)
+        return group.refusal if group is not None else ""
 
     def send(self, name: str, bodies: Sequence[bytes], stranger: Stranger) -> bool:
         """Submit entries to a group that this node does not carry; False if they cannot be taken now."""

@@ -124,7 +124,7 @@ class Server:
         """The leader orders entries."""
         if order.epoch < self.promised:
             self.refuse(sender)
-        elif order.epoch == self.log.accepted and not self._disk_hangs:
+        elif order.epoch == self.log.accepted and not self.disk_hangs:
             self._hears(sender)
             fresh = self.replica.offer(order.first_seq, order.entries)
             if fresh:
@@ -156,9 +156,9 @@ class Server:
         self.turn.journal("held", group=self.stream, epoch=self.log.accepted, seq=self.held_upto)
 
     @property
-    def _disk_hangs(self) -> bool:
+    def disk_hangs(self) -> bool:
         """Whether more writes would only pile up; what is not taken now is repaired later."""
-        return self.carrier.durable and self.turn.oldest_write_age > self._timers.leader_silent
+        return self.replica.disk_hangs
 
     def _hold(self, fresh: tuple[bytes, ...]) -> None:
         """Write entries that are in the log now; Held leaves when they are safe.
@@ -205,6 +205,8 @@ class Server:
         payload_id = (data.origin, data.incarnation, data.n)
         if not self.carrier.is_stored:
             self._take(data)
+        elif self.disk_hangs:
+            return  # it is sent or asked for again
         elif payload_id not in self.replica.library.payloads and payload_id not in self._being_written:
             self._being_written.add(payload_id)
             record = PayloadRecord(self.stream, payload_id, data.payload)
@@ -353,7 +355,7 @@ class Server:
             if self.builder.take(sender, repair):
                 self._build_on()
             return
-        if self.log.accepted != self.promised or self._disk_hangs:
+        if self.log.accepted != self.promised or self.disk_hangs:
             return  # frozen: what was reported must stay true
         if repair.accepted > self.log.accepted:
             return  # a server enters a higher epoch by Open alone

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from groupsvcd.core.nodegroups.controls import AnyControl, NodeInserted, NodesFailed, decode_control
 from groupsvcd.core.nodegroups.phases import Phase
-from groupsvcd.core.peer_messages import Answered, Claim, Complaint, Grant, Held, Insert, NodeList, Open, Promised
+from groupsvcd.core.peer_messages import Claim, Complaint, Grant, Held, Insert, NodeList, Open, Promised
 from groupsvcd.core.stream.entries import Entry
 from groupsvcd.core.views import NodeId, View
 from tests.unit.core.nodegroups.carriers import GROUP, Carriers
@@ -309,3 +308,60 @@ def test_what_was_delivered_anywhere_is_there_after_the_power_failed_everywhere(
     assert len(set(after)) == len(after)
     for texts in before:
         assert texts == after[: len(texts)]
+
+
+# --- Disks that are full or hang ---
+
+
+def test_a_leader_whose_disk_is_full_is_replaced_and_its_programs_go_on() -> None:
+    """S4. The others take over; the node stays up and a member, and is a server again when there is room."""
+    nodes = _durable()
+    nodes.hang_disk("D")
+    nodes.submit("F", "a")
+    nodes.run(4.0)
+    assert "D" != nodes.record().active.leader
+    assert "up" == nodes.engines["A"].member.nodes["D"].status
+    nodes.submit("D", "b")
+    nodes.submit("F", "c")
+    nodes.run(0.5)
+    assert {"a", "b", "c"} == set(nodes.texts("D")) == set(nodes.texts("E"))
+    nodes.run(5.0)
+    assert {_server("E"), _server("F")} == set(nodes.record().active.servers)  # nobody counts on D's disk meanwhile
+    nodes.mend_disk("D")
+    nodes.run(6.0)
+    assert {_server("D"), _server("E"), _server("F")} == set(nodes.record().active.servers)
+    assert _is_stored(nodes, "D")
+
+
+def test_with_no_room_anywhere_new_work_is_refused_with_a_reason_and_old_work_is_done_in_the_end() -> None:
+    """S4. Nothing hangs without a word, nothing is ordered twice."""
+    nodes = _durable("DE")
+    for name in "DE":
+        nodes.hang_disk(name)
+    assert 0 < nodes.submit("E", "a")
+    nodes.run(2.5)
+    assert 0 == nodes.submit("E", "b")
+    assert 0 == nodes.submit("D", "c")
+    for name in "DE":
+        assert "its disk is full or hangs" in nodes.engines[name].groups.refusal(GROUP)
+    nodes.send("F", "d")
+    nodes.run(2.0)
+    assert ["the leader of the group cannot write: its disk is full or hangs"] == nodes.user("F").failures
+    for name in "DE":
+        nodes.mend_disk(name)
+    nodes.run(3.0)
+    assert "" == nodes.engines["E"].groups.refusal(GROUP)
+    assert 0 < nodes.submit("E", "e")
+    nodes.run(0.5)
+    assert ["a", "e"] == nodes.texts("D") == nodes.texts("E")
+
+
+def test_a_full_disk_costs_a_bounded_number_of_waiting_writes() -> None:
+    """X1. However much the others submit meanwhile."""
+    nodes = _durable()
+    nodes.hang_disk("E")
+    for number in range(400):
+        nodes.submit("F", f"{number}")
+        nodes.run(0.01)
+    assert 400 == len(nodes.texts("F"))
+    assert 250 > len(nodes.waiting_writes["E"])
