@@ -176,7 +176,9 @@ class Entrance:
         """This group is no more, or we are not in it any more: who still wants it begins anew."""
         group = self.group
         if group.phase in (Phase.INSERTING, Phase.RETURNING):
-            group.returning, group.users = [*group.returning, *group.users], []
+            machine = group.machine or group.late_machine
+            group.returning += [(user, machine) for user in group.users]
+            group.users = []
         group.end(reason)
 
     def on_not_leader(self, message: NotLeader) -> None:

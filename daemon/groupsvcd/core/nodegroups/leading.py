@@ -133,6 +133,14 @@ class Leading:
             self.group.leaving.add(node)
             self._let_go()
 
+    def stay(self) -> bool:
+        """We were about to leave and need not; False if the group is about to end, or goes on without us already."""
+        if self._dropping or self.station.me not in self.group.roll.members:
+            return False
+        self.group.leaving.discard(self.station.me)
+        self._look = True
+        return True
+
     def _let_go(self) -> None:
         """Order the removal of those who leave and are no servers."""
         for node in sorted(self.group.leaving):

@@ -4,6 +4,9 @@ It becomes a member by its ``entrance``, and ceases to be one when nobody on thi
 
     carrying   -- nobody needs it -->     leaving    -- removed -->      over
 
+A leader that leaves hands over first. If meanwhile somebody here needs the group again, it stays: there may be nobody
+to hand over to. The only node with a disk carries a durable group as long as others take part in it.
+
 While it carries the group it has a *seat* in its stream (see ``seat``). Without a lease the node is isolated: then it
 only promises, reports and gives repairs.
 """
@@ -75,7 +78,7 @@ class NodeGroup:
         self.settings = GroupSettings(attributes, station.parameters)
         self.phase = Phase.FINDING
         self.users: list[User] = []
-        self.returning: list[User] = []
+        self.returning: list[tuple[User, Machine | None]] = []  # who joins again when this node has left
         self.leaving: set[NodeId] = set()  # who told us, as leader, that it leaves
         self.roll = Roll(self.settings.logical_lifetime)
         self.machine: Machine | None = None
@@ -125,14 +128,15 @@ class NodeGroup:
     def add_user(self, user: User, machine: Machine | None = None) -> None:
         """Somebody on this node takes part."""
         if self.is_leaving:
-            self.returning.append(user)  # it joins again when this node has left
+            self.returning.append((user, machine))
+            self._again_soon()
             return
         is_there = self.seat is not None or self.phase is Phase.RETURNING
         if is_there and not self.users and self.settings.machine != (machine is not None):
             user.lost(other_machines(self.settings.machine))
             return
         self.hand_up()
-        if is_there and self.machine is None:
+        if is_there and self.machine is None and not self.users:
             self.late_machine = machine
         self.users.append(user)
         if self.phase is Phase.CARRYING:
@@ -158,12 +162,15 @@ class NodeGroup:
 
     def remove_user(self, user: User) -> None:
         """Somebody on this node takes part no longer; with the last one the node leaves."""
-        if user in self.returning:
-            self.returning.remove(user)
+        waiting = [one for one in self.returning if one[0] is user]
+        if waiting:
+            self.returning.remove(waiting[0])
             user.lost("left")
         if user not in self.users:
             return
         self.hand_up()
+        if user is self.users[0]:
+            self.machine = self.late_machine = None  # nobody applies entries to it any more
         self.users.remove(user)
         user.lost("left")
         if self.users:
@@ -273,10 +280,23 @@ class NodeGroup:
         if seat is None:
             return
         if seat.leading is not None:
+            if self.returning and seat.leading.stay():
+                self._stay()
+                return
             self.leaving.add(self.station.me)
             seat.leading.consider_view()
         elif seat.replica.leader and seat.replica.leader != self.turn.node:
             self.turn.send(seat.replica.leader, Leave(self.id, self.key))
+
+    def _stay(self) -> None:
+        """We lead the group, and somebody here needs it again."""
+        self.turn.mark("group-stays")
+        self.phase = Phase.CARRYING
+        returning, self.returning = self.returning, []
+        for user, machine in returning:
+            self.add_user(user, machine)
+        if not self.users:
+            self.leave()  # none of them fits
 
     def on_left(self, sender: Sender, message: Left) -> None:
         """We are no member. That we are no server either, only a view without us can say."""
@@ -322,7 +342,8 @@ class NodeGroup:
         self._inserted_seq, self._repeat_at = 0, math.inf
         self.machine = self.late_machine = None
         self._is_to_leave = self._is_to_leave or self.is_leaving
-        users, self.users = self.users, []
+        users = [*self.users, *(user for user, _ in self.returning)]
+        self.users, self.returning = [], []
         self.entrance.go_on()
         for user in users:
             user.lost(reason)
@@ -445,6 +466,7 @@ class NodeGroup:
         """The users have lost the group. The node leaves in due form: it may be one of the servers."""
         self.hand_up()
         users, self.users = self.users, []
+        self.machine = self.late_machine = None
         if self.phase is Phase.CARRYING:
             self.leave()
         for user in users:
@@ -502,9 +524,9 @@ class NodeGroup:
             self.entrance.look_for_ourselves()
             is_in = self.station.me in self.roll.members or self.delivered < self._inserted_seq
             if self.phase in (Phase.CARRYING, Phase.LEAVING) and not is_in:
-                reason = "left" if self.phase is Phase.LEAVING else "this node was removed from the group"
-                if not (self._is_counted_on and self.go_on(reason, self.key)):
-                    self.end(reason)
+                removed = "this node was removed from the group"
+                if not (self._is_counted_on and self.go_on(removed, self.key)):
+                    self.end("left" if self.phase is Phase.LEAVING else removed)
                 return
             members = tuple(self.roll.members)
             for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():

@@ -268,8 +268,9 @@ class NodeGroups:
         self._planned.pop(group.key, None)
         if self._by_name.get(group.name) is group:
             del self._by_name[group.name]
-        for user in group.returning:
-            self.join(group.name, group.attributes, user, group.machine or group.late_machine)
+        attributes = {key: value for key, value in group.attributes.items() if key != "machine"}
+        for user, machine in group.returning:
+            self.join(group.name, attributes, user, machine)
 
     def start_again(self, reason: str) -> None:
         """This node goes on under a new incarnation: what the old one carried goes on without it."""
