@@ -18,7 +18,7 @@ ALL = ("n1", "n2", "n3", "n4", "n5")
 class Stage:
     """Machines of one durable group on the nodes of a calm world; all nodes have disks."""
 
-    def __init__(self, **parameters: Any) -> None:
+    def __init__(self, without_disk: tuple[str, ...] = (), **parameters: Any) -> None:
         values = {
             "durable": True,
             "group_checkpoint_every": 20,
@@ -26,7 +26,8 @@ class Stage:
             "checkpoint_block_bytes": 256,
             **parameters,
         }
-        self.world = World(3, 5, voters=3, parameters=values, drift=False)
+        of = {name: {"durable": False} for name in without_disk}
+        self.world = World(3, 5, voters=3, parameters=values, parameters_of=of, drift=False)
         self.world.run(until=3.0)
         self.tallies: dict[str, Tally] = {}
         self.sent = ""
@@ -79,6 +80,10 @@ class Stage:
         """The group at ``name``."""
         found = [status for status in self.engine(name).groups.status() if status.name == "g"]
         return found[0] if found else None
+
+    def hits(self, *marks: str) -> bool:
+        """Whether the engines have been to all these places."""
+        return all(self.world.marks.get(mark) for mark in marks)
 
     def is_stored(self, name: str) -> bool:
         """Whether the disk of ``name`` has a log of the group."""
@@ -199,6 +204,24 @@ def test_a_damaged_log_is_never_served_and_is_repaired_from_the_others() -> None
     stage.submit("n2", 5)
     stage.run(1.0)
     assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+    assert stage.hits("group-damaged", "group-machine-late")
+
+
+def test_a_machine_that_joins_where_the_log_is_damaged_gets_the_state_of_the_others() -> None:
+    """It comes before the node has anything of the group again, and misses nothing (S2)."""
+    stage = Stage()
+    stage.join("n4", "n1", "n2")
+    stage.submit("n1", 30)
+    stage.kill("n2")
+    for log in stage.world.nodes["n2"].disk.logs.values():
+        if log.about:
+            log.damage = "entry 7 is not as it was written"
+    stage.start("n2")
+    stage.join("n2")
+    stage.run(8.0)
+    stage.submit("n2", 5)
+    stage.run(1.0)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
 
 
 def test_a_leader_with_a_damaged_log_does_not_lead() -> None:
@@ -220,14 +243,12 @@ def test_a_leader_with_a_damaged_log_does_not_lead() -> None:
     assert {"n1", "n2", "n4"} == set(status.servers)
     stage.join("n1", "n4")
     assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+    assert stage.hits("group-damaged", "group-cannot-serve", "group-server-unable")
 
 
 def test_a_node_without_a_disk_can_follow_a_durable_group_but_not_serve_it() -> None:
     """Nor form it: the refusal says why."""
-    stage = Stage()
-    of = {"n4": {"durable": False}}
-    stage.world = World(4, 4, voters=3, parameters={"durable": True}, parameters_of=of, drift=False)
-    stage.world.run(until=3.0)
+    stage = Stage(without_disk=("n4",))
     stage.join("n4")
     assert "a durable group needs a state directory, and n4 has none" == stage.tallies["n4"].lost_because
     stage.join("n1", "n4")
@@ -237,6 +258,63 @@ def test_a_node_without_a_disk_can_follow_a_durable_group_but_not_serve_it() -> 
     assert status is not None
     assert (("n1",), "receiver") == (status.servers, status.role)
     assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+
+
+def test_who_waits_to_join_while_its_node_leaves_is_told_if_the_node_was_declared_down() -> None:
+    """K1. The disk goes on; a call that came to the process before does not, and must not stay open."""
+    stage = Stage()
+    stage.join("n4", "n1", "n2")
+    stage.submit("n1", 5)
+    old = stage.tallies["n2"]
+    stage.world.network.cut([(a, b) for o in ALL if o != "n2" for a, b in ((o, "n2"), ("n2", o))])
+    stage.leave("n2")
+    stage.join("n2")
+    waiting = stage.tallies.pop("n2")
+    stage.run(8.0)
+    stage.world.network.heal_all()
+    stage.run(5.0)
+    assert ("left", "this node was declared down") == (old.lost_because, waiting.lost_because)
+    assert stage.status("n2") is None, "nobody needs it there"
+    stage.join("n2")
+    stage.submit("n2", 5)
+    stage.run(1.0)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+
+
+def test_the_only_node_with_a_disk_carries_the_group_for_the_others() -> None:
+    """Its machine is gone: what it gives to new members is what it has applied, and not what it has heard since."""
+    stage = Stage(without_disk=("n4", "n5"))
+    stage.join("n1", "n4")
+    stage.submit("n1", 25)
+    stage.leave("n1")
+    stage.submit("n4", 50)
+    stage.join("n5")
+    stage.run(2.0)
+    leaving = stage.status("n1")
+    assert leaving is not None
+    assert ("leaving", "leader") == (leaving.phase, leaving.role)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+    stage.leave("n4")
+    stage.leave("n5")
+    stage.run(3.0)
+    assert {None} == {stage.status(name) for name in ALL}
+
+
+def test_who_joins_at_a_leader_that_cannot_leave_takes_part_at_once() -> None:
+    """K1: its call does not wait for what may never happen; and it has the whole state."""
+    stage = Stage(without_disk=("n4", "n5"))
+    stage.join("n1", "n4")
+    stage.submit("n1", 25)
+    stage.leave("n1")
+    stage.submit("n4", 30)
+    stage.join("n1")
+    stage.submit("n1", 5)
+    stage.run(1.0)
+    status = stage.status("n1")
+    assert status is not None
+    assert ("carrying", "leader") == (status.phase, status.role)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+    assert stage.hits("group-stays")
 
 
 def test_a_machine_is_not_mixed_with_members_that_have_none() -> None:

@@ -93,6 +93,7 @@ class Leading:
         self.sequencer.began = self.server.replica.began = self.sequencer.next_seq
         self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, view.fence, view.forced))
         if self.station.me not in roll.members:
+            self._fail_older(self.station.me)
             self._inserting.add(self.station.me)
             self._order(NodeInserted(self.station.me, self.group.key, 0))
         self.look_at_nodes()
@@ -109,9 +110,7 @@ class Leading:
         if node in self.group.roll.members:
             self.welcome(node, self.server.delivered)
         elif self.station.is_up(node) and node not in self._inserting and not self._dropping:
-            older = [other for other in self.group.roll.members if other[0] == node[0] and other not in self._failing]
-            if older:
-                self._fail(tuple(older))
+            self._fail_older(node)
             self._inserting.add(node)
             self._order(NodeInserted(node, insert.term, insert.last_n))
             self._origins.welcome(node, insert.last_n)
@@ -134,6 +133,14 @@ class Leading:
             self.group.leaving.add(node)
             self._let_go()
 
+    def stay(self) -> bool:
+        """We were about to leave and need not; False if the group is about to end, or goes on without us already."""
+        if self._dropping or self.station.me not in self.group.roll.members:
+            return False
+        self.group.leaving.discard(self.station.me)
+        self._look = True
+        return True
+
     def _let_go(self) -> None:
         """Order the removal of those who leave and are no servers."""
         for node in sorted(self.group.leaving):
@@ -150,6 +157,12 @@ class Leading:
             self._fail(failed)
         for payload_id in [one for one in self._data_held if self.station.is_down(one[:2])]:
             del self._data_held[payload_id]  # of somebody who got nothing ordered
+
+    def _fail_older(self, node: NodeId) -> None:
+        """What the node was before has failed, and is shown so before it is shown as a member again."""
+        older = [other for other in self.group.roll.members if other[0] == node[0] and other not in self._failing]
+        if older:
+            self._fail(tuple(older))
 
     def _fail(self, nodes: tuple[NodeId, ...]) -> None:
         self._failing.update(nodes)
@@ -188,6 +201,9 @@ class Leading:
         origin = (sender.name, sender.incarnation)
         sequencer = self.sequencer
         if self._dropping or sequencer.next_seq - self.server.stable > UNSTABLE_ENTRIES_MAX:
+            return
+        if self.server.disk_hangs:
+            self._refuse(origin, submit.first_n, 0, Verdict.NO_DISK)
             return
         if not self.station.is_up(origin):
             if self.station.is_down(origin):
@@ -474,8 +490,8 @@ class Leading:
         if self.turn.now < self._beat_at:
             return
         self._beat_at = self.turn.now + self._timers.beat_interval
-        if self.station.member.isolated:
-            return
+        if self.station.member.isolated or self.server.disk_hangs:
+            return  # a leader that cannot write falls silent, so that another one is asked for
         self.sequencer.holds(self.turn.node, self.server.held_upto)
         self.server.report_payloads()
         self.server.learn_stable(0)  # what was announced just before our lease ended

@@ -200,10 +200,15 @@ class NodeGroups:
             if len(body) > PAYLOAD_BYTES_MAX:
                 raise _too_large(body)
         submitter = group.submitter
-        if submitter is None:
+        if submitter is None or (group.settings.durable and group.refusal):
             return 0
         self._touched[group] = None
         return submitter.submit(bodies)
+
+    def refusal(self, name: str) -> str:
+        """Why a durable group takes nothing new from this node at the moment (S4), or ""."""
+        group = self._by_name.get(name)
+        return group.refusal if group is not None else ""
 
     def send(self, name: str, bodies: Sequence[bytes], stranger: Stranger) -> bool:
         """Submit entries to a group that this node does not carry; False if they cannot be taken now."""
@@ -263,8 +268,9 @@ class NodeGroups:
         self._planned.pop(group.key, None)
         if self._by_name.get(group.name) is group:
             del self._by_name[group.name]
-        for user in group.returning:
-            self.join(group.name, group.attributes, user, group.machine or group.late_machine)
+        attributes = {key: value for key, value in group.attributes.items() if key != "machine"}
+        for user, machine in group.returning:
+            self.join(group.name, attributes, user, machine)
 
     def start_again(self, reason: str) -> None:
         """This node goes on under a new incarnation: what the old one carried goes on without it."""
@@ -315,10 +321,14 @@ class NodeGroups:
             self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
 
     def _on_unknown(self, message: Grant | Claim | Open) -> None:
-        """We are to lead or serve what we do not carry: perhaps a durable group, formed here just before a restart."""
+        """We are to lead or serve what we do not carry: perhaps a durable group, formed here just before a restart.
+
+        Only if its first view is the active one: a disk that forgot what it held in another must not speak as one that
+        holds nothing.
+        """
         mine = self.station.my_server(durable=True)
         is_new = isinstance(message, Grant) and message.name not in self._by_name
-        if isinstance(message, Grant) and is_new and mine[1] and mine in message.base.servers:
+        if isinstance(message, Grant) and is_new and mine[1] and message.base.is_first and mine in message.base.servers:
             group = self._new(message.name, message.attributes)
             group.entrance.on_grant(message)
             assert group.seat is not None
@@ -461,6 +471,11 @@ class NodeGroups:
             for group in self._by_id.values()
             if group.seat is not None and isinstance(group.seat.role, Server)
         )
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the groups here, for people."""
+        return "; ".join(group.entrance.damage for group in self._by_name.values() if group.entrance.damage)
 
     def status(self) -> tuple[GroupStatus, ...]:
         """Every group, by name."""

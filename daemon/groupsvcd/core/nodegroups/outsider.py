@@ -123,6 +123,8 @@ class Outsider:
             return
         if message.reason == "gap":
             self.submitter.close_gap(message.last_n)
+        elif message.reason == "no disk":
+            self.give_up("the leader of the group cannot write: its disk is full or hangs")
         elif self.submitter.is_outstanding(message.first_n):
             self.submitter.start_anew(message.last_n)
             self.give_up("it lay too long: what became of it is not known")

@@ -45,9 +45,14 @@ class Station:
         return entry.incarnation > node[1] or entry.status != "up"
 
     def server(self, node: NodeId, *, durable: bool) -> Server:
-        """How this node stands in a view; without a disk it has no place in that of a durable group."""
+        """How this node stands in a view; without a disk it has no place in that of a durable group.
+
+        What we are ourselves we know before the list tells.
+        """
         if not durable:
             return node
+        if node == self.me:
+            return self.my_server(durable=True)
         entry = self.member.nodes.get(node[0])
         return (node[0], entry.state_id if entry is not None and entry.incarnation == node[1] else "")
 

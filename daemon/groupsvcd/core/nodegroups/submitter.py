@@ -62,6 +62,7 @@ class Submitter:
         self._gap_closed_at = -math.inf
         self._first = 1
         self._sent_upto = 0
+        self.refused_because = ""  # why the leader takes nothing at the moment; what is outstanding is repeated
         self.leader = ""
         self._repeat_at = math.inf
         self._wait = timers.repeat_first
@@ -159,6 +160,7 @@ class Submitter:
         """Everything up to this number is stable."""
         if upto_n < self._first:
             return
+        self.refused_because = ""
         if self.told is not None:
             self.told(upto_n)
         if upto_n >= self.last:
@@ -216,6 +218,7 @@ class Submitter:
         if leader != self.leader:
             self._repeats = 0
         self.leader = leader
+        self.refused_because = ""
         if self._bodies:
             self._wait = self._timers.repeat_first
             self._repeat_at = self.turn.now + self._wait

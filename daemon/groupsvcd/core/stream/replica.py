@@ -84,6 +84,11 @@ class Replica:
         """Up to where the host has got."""
         return self._delivery.upto
 
+    @property
+    def disk_hangs(self) -> bool:
+        """Whether the disk that is to hold this copy, now or later, takes no writes: it is full or hangs."""
+        return self.carrier.durable and self.turn.oldest_write_age > self.timers.leader_silent
+
     # --- Writing ---
 
     def write(

@@ -126,7 +126,7 @@ class Server:
         """The leader orders entries."""
         if order.epoch < self.promised:
             self.refuse(sender)
-        elif order.epoch == self.log.accepted and not self._disk_hangs:
+        elif order.epoch == self.log.accepted and not self.disk_hangs:
             self._hears(sender)
             self._nearly = max(self._nearly, order.nearly)
             fresh = self.replica.offer(order.first_seq, order.entries)
@@ -159,9 +159,9 @@ class Server:
         self.turn.journal("held", group=self.stream, epoch=self.log.accepted, seq=self.held_upto)
 
     @property
-    def _disk_hangs(self) -> bool:
+    def disk_hangs(self) -> bool:
         """Whether more writes would only pile up; what is not taken now is repaired later."""
-        return self.carrier.durable and self.turn.oldest_write_age > self._timers.leader_silent
+        return self.replica.disk_hangs
 
     def _hold(self, fresh: tuple[bytes, ...]) -> None:
         """Write entries that are in the log now; Held leaves when they are safe.
@@ -193,7 +193,8 @@ class Server:
             return ()
         epoch, upto = self.log.accepted, min(upto, self.replica.library.complete_upto)
         held = Held(self.stream, epoch, upto, self.delivered)
-        return (Journal("held", self.stream, epoch, upto), self.carrier.vouching(self.leader, held))
+        told = Journal("held", self.stream, epoch, upto, valid_until=self.carrier.valid_until)
+        return (told, self.carrier.vouching(self.leader, held))
 
     @property
     def held_upto(self) -> int:
@@ -208,6 +209,8 @@ class Server:
         payload_id = (data.origin, data.incarnation, data.n)
         if not self.carrier.is_stored:
             self._take(data)
+        elif self.disk_hangs:
+            return  # it is sent or asked for again
         elif payload_id not in self.replica.library.payloads and payload_id not in self._being_written:
             self._being_written.add(payload_id)
             record = PayloadRecord(self.stream, payload_id, data.payload)
@@ -319,10 +322,14 @@ class Server:
     def lacks_payloads(self, builder: Builder) -> bool:
         """Whether payloads of the new log are still to come; asks its source for them."""
         library = self.replica.library
-        lacking = library.lacking_in(builder.checkpoint_seq, builder.keep, tuple(builder.entries))
+        lacking = library.lacking_in(builder.checkpoint_seq, builder.keep, builder.entries)
         if lacking and self.turn.now >= builder.ask_at:
-            builder.asked(self.turn.now)
-            library.ask(builder.source, lacking)
+            if builder.has_asked_in_vain(len(lacking)):
+                self.turn.mark("payload-kept-no-longer")
+                builder.cut(next(iter(lacking.values())))
+            else:
+                builder.asked(self.turn.now)
+                library.ask(builder.source, list(lacking))
         return bool(lacking)
 
     def install(self, epoch: int, builder: Builder, stable: int) -> None:
@@ -375,7 +382,7 @@ class Server:
             if self.builder.take(sender, repair):
                 self._build_on()
             return
-        if self.log.accepted != self.promised or self._disk_hangs:
+        if self.log.accepted != self.promised or self.disk_hangs:
             return  # frozen: what was reported must stay true
         if repair.accepted > self.log.accepted:
             return  # a server enters a higher epoch by Open alone
