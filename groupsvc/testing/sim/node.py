@@ -114,7 +114,7 @@ class Node:
         self.undone: list[Effect] = []
         self.inbox: list[tuple[Callable[[Any], None], Any]] = []
         self.addresses: dict[str, str] = {}
-        self.wishes = Wishes(world.network.audiences)
+        self.wishes = Wishes(world.network.audiences, self.name)
         self.spoken: set[tuple[type[PeerMessage], int, int]] = set()
 
     # --- The process ----------------------------------------------------------------------------------

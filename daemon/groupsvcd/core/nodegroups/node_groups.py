@@ -72,6 +72,10 @@ FOR_A_MEMBER = (Inserted, Order, Beat)
 """Who sends these to a node without the group takes it for a member."""
 
 
+CARRIED_TOLD_MAX = 100
+"""Groups in one answer to the name server; who carries more tells of them in turn. An answer stays below 2 KB."""
+
+
 @attrs.frozen
 class GroupStatus:
     """One group on this node, for people and tests."""
@@ -106,6 +110,7 @@ class NodeGroups:
         self._activations: list[tuple[int, int]] = []
         self._waiting: list[Callable[[], None]] = []
         self._list_version = 0
+        self._untold: list[int] = []  # groups that the name server is to hear of next
         self._outsiders: dict[str, Outsider] = {}
         self._outside: dict[int, Outsider] = {}
         self._submitters: dict[int, Submitter] = {}  # by id: numbers go on when this node leaves and comes back
@@ -465,10 +470,14 @@ class NodeGroups:
     # --- Looking at it ---
 
     def carried(self) -> tuple[tuple[int, int], ...]:
-        """(id, epoch) of every group that this node leads or serves."""
+        """(id, epoch) of the groups that this node leads or serves: all of them, or if they are many, the next ones."""
+        if not self._untold:
+            self._untold = list(self._by_id)
+        told, self._untold = self._untold[:CARRIED_TOLD_MAX], self._untold[CARRIED_TOLD_MAX:]
+        groups = [self._by_id[group_id] for group_id in told if group_id in self._by_id]
         return tuple(
             (group.id, group.seat.replica.log.accepted)
-            for group in self._by_id.values()
+            for group in groups
             if group.seat is not None and isinstance(group.seat.role, Server)
         )
 
