@@ -57,7 +57,7 @@ from .outsider import Outsider, Stranger
 from .phases import Phase
 from .seat import Seat
 from .station import Station
-from .submitter import PAYLOAD_BYTES_MAX, Submitter
+from .submitter import Submitter, refuse_too_large
 from .user import Keeper, Machine, User
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, DataAsk, Refused, GroupIs)
@@ -199,16 +199,11 @@ class NodeGroups:
     def submit(self, name: str, bodies: Sequence[bytes]) -> int:
         """Submit entries to a group that this node carries; the number of the first, 0 if they cannot be taken now."""
         group = self._by_name.get(name)
-        if group is None:
-            return 0
-        for body in bodies:  # not by a call: there is a submission for every message
-            if len(body) > PAYLOAD_BYTES_MAX:
-                raise _too_large(body)
-        submitter = group.submitter
-        if submitter is None or (group.settings.durable and group.refusal):
+        if group is None or group.submitter is None or (group.settings.durable and group.refusal):
+            refuse_too_large(bodies)
             return 0
         self._touched[group] = None
-        return submitter.submit(bodies)
+        return group.submitter.submit(bodies)
 
     def refusal(self, name: str) -> str:
         """Why a durable group takes nothing new from this node at the moment (S4), or ""."""
@@ -219,9 +214,7 @@ class NodeGroups:
         """Submit entries to a group that this node does not carry; False if they cannot be taken now."""
         if name in self._by_name:
             return False
-        for body in bodies:
-            if len(body) > PAYLOAD_BYTES_MAX:
-                raise _too_large(body)
+        refuse_too_large(bodies)
         outsider = self._outsiders.get(name)
         if outsider is None:
             outsider = Outsider(
@@ -514,7 +507,3 @@ class NodeGroups:
             delivered=group.delivered,
             outstanding=group.submitter.outstanding if group.submitter is not None else 0,
         )
-
-
-def _too_large(body: bytes) -> ValueError:
-    return ValueError(f"a submission of {len(body)} bytes is more than the {PAYLOAD_BYTES_MAX} allowed")

@@ -71,6 +71,23 @@ def test_a_node_that_leads_no_more_sends_a_stranger_on() -> None:
     assert ["a", "b"] == nodes.texts("E")
 
 
+def test_a_stranger_that_was_a_member_goes_through_the_servers_of_today() -> None:
+    """B2. Those who were servers when it left may be strangers themselves."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.leave("G")
+    nodes.run(0.5)
+    nodes.leave("F")
+    nodes.run(1.5)
+    nodes.send("G", "a")
+    nodes.run(0.05)
+    nodes.lose(Submit, "G>D")
+    nodes.send("G", "b")
+    nodes.run(3.0)
+    assert 2 == nodes.user("G").accepted_upto
+    assert nodes.messages(Submit, "G", "E")
+    assert not nodes.messages(Submit, "G", "F")
+
+
 def test_there_is_no_such_group() -> None:
     """Nothing was sent to anybody."""
     nodes = Carriers.with_group("DEF")
