@@ -41,6 +41,7 @@ class Sequencer:
         self._delivered: dict[str, int] = {}
         self._fresh: list[bytes] = []
         self._stable_told = 0
+        self._nearly_told = 0  # up to where a server that holds the entries knows that they are stable
         self._beat_at = math.inf
         self.discard = 0
         self.began = 0  # number of the first entry of a group's view
@@ -106,18 +107,12 @@ class Sequencer:
         self._beat_at = self.turn.now + self._timers.beat_interval
 
     def _order_of(self, first: int, entries: tuple[bytes, ...]) -> Order:
+        server = self.server
+        if self._k == 2 and not self.carrier.durable:
+            self._nearly_told = server.held_upto
         return Order(
-            self.server.stream, self.epoch, first, entries, self._stable_told, self.discard, self.began, self._nearly,
-        )  # fmt: skip
-
-    @property
-    def _servers_know(self) -> bool:
-        """Whether a server that holds an entry knows that it is stable: with us, whose memory has it, it makes two."""
-        return self._k == 2 and not self.carrier.durable
-
-    @property
-    def _nearly(self) -> int:
-        return self.server.held_upto if self._servers_know else 0
+            server.stream, self.epoch, first, entries, self._stable_told, self.discard, self.began, self._nearly_told
+        )
 
     def on_held(self, sender: str, held: Held) -> None:
         """A server says what it has."""
@@ -174,7 +169,7 @@ class Sequencer:
                 self.carrier.publish(self.beat())  # which is answered
                 return
             self._beat_at = self.turn.now + self._timers.beat_interval
-            if not (self.servers_suffice and self._servers_know):
+            if not self.servers_suffice or server.stable > self._nearly_told:
                 self.carrier.publish(self._order_of(server.log.last + 1, ()))
 
     def _lagging(self) -> tuple[str, ...]:
