@@ -58,7 +58,7 @@ def test_where_three_must_hold_it_two_do_not_deliver() -> None:
 
 
 def test_a_leader_that_lacks_a_payload_does_not_count() -> None:
-    """SAM-04, SAM-05. E and F have it, so D may number it. They are told when D has it, too, and not with the next beat."""
+    """SAM-04, SAM-05. E and F have it, so D numbers it. They are told when D has it, too, not with the next beat."""
     nodes = Carriers.with_group("DEF", parameters={"inline_bytes_max": 64})
     large = "x" * 1_000
     nodes.lose(Data, "E>D F>D")
