@@ -5,10 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import pytest
+
 from groupsvc.testing.sim import World
 from groupsvcd.core.engine import Engine
-from groupsvcd.core.events import LocalCall
+from groupsvcd.core.events import LocalCall, PeerFrame
 from groupsvcd.core.nodegroups.node_groups import GroupStatus
+from groupsvcd.core.peer_messages import Grant, PeerMessage
+from groupsvcd.core.views import View
 
 from .test_group_machines import Tally
 
@@ -84,6 +88,32 @@ class Stage:
     def hits(self, *marks: str) -> bool:
         """Whether the engines have been to all these places."""
         return all(self.world.marks.get(mark) for mark in marks)
+
+    def name_server(self) -> Engine:
+        """The engine of the name server."""
+        name = self.world.name_server()
+        assert name is not None
+        return self.engine(name)
+
+    def group_id(self) -> int:
+        """As the directory has it; 0 if there is no such group."""
+        voter = self.name_server().voter
+        assert voter is not None
+        group = voter.directory.groups.named("g")
+        return group.id if group is not None else 0
+
+    def first_grant(self, leader: str, other: str) -> Grant:
+        """What the name server told ``leader``, which formed the group, when ``other`` was to be a server, too."""
+        mine, others = ((name, self.world.nodes[name].disk.state_id) for name in (leader, other))
+        group_id = self.group_id()
+        base = View(group_id, leader, (mine,), 1, activated=group_id)
+        view = View(group_id + 1, leader, (mine, others), 2, base=group_id, replaces=group_id)
+        return Grant(group_id, "g", {"durable": True, "machine": True}, view, base)
+
+    def hear(self, name: str, message: PeerMessage) -> None:
+        """A message of the name server arrives now."""
+        engine = self.name_server()
+        self.world.nodes[name].step(PeerFrame(engine.turn.node, engine.incarnation, engine.domain, (message,)))
 
     def is_stored(self, name: str) -> bool:
         """Whether the disk of ``name`` has a log of the group."""
@@ -315,6 +345,69 @@ def test_who_joins_at_a_leader_that_cannot_leave_takes_part_at_once() -> None:
     assert ("carrying", "leader") == (status.phase, status.role)
     assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
     assert stage.hits("group-stays")
+
+
+def _formed_and_forgotten() -> Stage:
+    """n4 has had the group formed, and dies before its disk knows of it."""
+    stage = Stage()
+    tally = Tally()
+    join = partial(stage.engine("n4").groups.join, "g", {"durable": True}, tally, tally)
+    stage.world.nodes["n4"].step(LocalCall(join))
+    assert stage.world.run_until(lambda: stage.group_id() > 0, within=1.0, every=0.0005)
+    stage.kill("n4")
+    assert not any(log.about for log in stage.world.nodes["n4"].disk.logs.values())
+    stage.run(3.0)
+    stage.start("n4")
+    return stage
+
+
+def test_a_group_that_was_formed_just_before_a_restart_is_carried_after_it() -> None:
+    """Nobody else can have anything of it. From then on the disk knows it: also after another restart."""
+    stage = _formed_and_forgotten()
+    stage.run(3.0)
+    for _ in range(2):
+        status = stage.status("n4")
+        assert status is not None
+        assert ("carrying", "leader") == (status.phase, status.role)
+        stage.kill("n4")
+        stage.run(3.0)
+        stage.start("n4")
+        stage.run(3.0)
+    stage.join("n1", "n4")
+    stage.submit("n1", 5)
+    stage.run(1.0)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+
+
+def test_who_joins_a_group_that_was_formed_here_just_before_a_restart_is_let_in() -> None:
+    """It is asked to lead while it still looks for the leader, which is itself."""
+    stage = _formed_and_forgotten()
+    stage.join("n4")
+    stage.run(5.0)
+    stage.join("n1")
+    stage.submit("n4", 5)
+    stage.run(1.0)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_grant_of_long_ago_brings_back_nothing(restarts: bool) -> None:
+    """V2, L3: this node was to lead, has carried the group, and has left it; its disk has forgotten all of that."""
+    stage = Stage()
+    stage.join("n4", "n1")
+    stage.submit("n1", 5)
+    old = stage.first_grant("n4", "n1")
+    stage.leave("n4")
+    stage.run(2.0)
+    if restarts:
+        stage.kill("n4")
+        stage.run(3.0)
+        stage.start("n4")
+        stage.run(1.0)
+    restored = stage.world.marks["restored"]
+    stage.hear("n4", old)
+    stage.run(3.0)
+    assert (None, restored) == (stage.status("n4"), stage.world.marks["restored"])
 
 
 def test_a_machine_is_not_mixed_with_members_that_have_none() -> None:

@@ -42,11 +42,6 @@ class View(msgspec.Struct, frozen=True, array_like=True):
         return tuple(name for name, _ in self.servers)
 
     @property
-    def is_first(self) -> bool:
-        """Whether the group was formed with it."""
-        return self.replaces == 0
-
-    @property
     def fence(self) -> int:
         """The first fence of the view."""
         return self.activated << FENCE_CHANGES_BITS

@@ -64,8 +64,11 @@ class Granted:
 
     @property
     def _was_never_written(self) -> bool:
-        """Whether P may be in no log at all: a disk formed the group and stopped before it had written anything."""
-        return self.base.is_first and isinstance(self.base.servers[0][1], str)
+        """Whether P may be in no log at all: a disk formed the group and stopped before it had written anything.
+
+        That is so only of the first view of a durable group, whose epoch is the group's id.
+        """
+        return self.base.epoch == self._stream and isinstance(self.base.servers[0][1], str)
 
     def opens(self) -> tuple[str, ...]:
         """The servers of the new view."""

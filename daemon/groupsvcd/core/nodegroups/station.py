@@ -45,14 +45,11 @@ class Station:
         return entry.incarnation > node[1] or entry.status != "up"
 
     def server(self, node: NodeId, *, durable: bool) -> Server:
-        """How this node stands in a view; without a disk it has no place in that of a durable group.
-
-        What we are ourselves we know before the list tells.
-        """
+        """How this node stands in a view; without a disk it has no place in that of a durable group."""
         if not durable:
             return node
         if node == self.me:
-            return self.my_server(durable=True)
+            return self.my_server(durable=True)  # our list may not have this incarnation yet
         entry = self.member.nodes.get(node[0])
         return (node[0], entry.state_id if entry is not None and entry.incarnation == node[1] else "")
 

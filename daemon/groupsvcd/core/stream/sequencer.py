@@ -156,7 +156,7 @@ class Sequencer:
 
     def _advance(self) -> None:
         stable = self._stable_now
-        if stable > self.server.stable:
+        if stable > self.server.stable and self.server.promised == self.epoch:
             self.turn.journal("stable", group=self.server.stream, epoch=self.epoch, seq=stable)
             self.server.announce_stable(stable)
 
