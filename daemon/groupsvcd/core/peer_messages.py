@@ -447,10 +447,11 @@ class Left(StreamMessage, tag=int(Kind.LEFT)):
 
 
 class Complaint(PeerMessage, tag=int(Kind.COMPLAINT)):
-    """I serve this group and do not hear the leader of ``epoch``; or, if that view is pending, I cannot serve in it."""
+    """I serve this group and do not hear the leader of ``epoch``; or I am to serve in that view and am ``unable``."""
 
     group: int
     epoch: int
+    unable: bool = False
 
 
 class Orphan(PeerMessage, tag=int(Kind.ORPHAN)):

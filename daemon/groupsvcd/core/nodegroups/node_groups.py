@@ -360,7 +360,7 @@ class NodeGroups:
         if view is not None and member.hears_leader and not member.isolated:
             if any(self.station.my_server(durable=durable) in view.servers for durable in (False, True)):
                 self.turn.mark("group-cannot-serve")
-                self.turn.send(member.leader, Complaint(message.stream, view.epoch))
+                self.turn.send(member.leader, Complaint(message.stream, view.epoch, unable=True))
 
     def _to_outsider(self, outsider: Outsider, message: StreamMessage) -> None:
         if isinstance(message, Accepted):
