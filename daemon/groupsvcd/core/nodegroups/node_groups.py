@@ -243,11 +243,16 @@ class NodeGroups:
 
     def _known_as(self, group_id: int, group: NodeGroup) -> Submitter:
         self._by_id[group_id] = group
-        return self._submitter_of(group_id)
+        submitter = self._submitter_of(group_id)
+        submitter.leader = ""
+        return submitter
 
     def _outside_as(self, group_id: int, outsider: Outsider) -> Submitter:
         self._outside[group_id] = outsider
-        return self._submitter_of(group_id)
+        submitter = self._submitter_of(group_id)
+        if group_id not in self._by_id:  # else the member knows who leads
+            submitter.leader = ""
+        return submitter
 
     def _outsider_ended(self, outsider: Outsider) -> None:
         self._outside.pop(outsider.id, None)
@@ -260,7 +265,6 @@ class NodeGroups:
             parameters = self.station.parameters
             submitter = Submitter(self.turn, group_id, parameters.timers, parameters.inline_bytes_max)
             self._submitters[group_id] = submitter
-        submitter.leader = ""
         return submitter
 
     def _ended(self, group: NodeGroup) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvcd.core.peer_messages import Accepted, Beat, NotLeader, Order, Repair, Submit, SubmitRefused
+from groupsvcd.core.peer_messages import Accepted, Ask, Beat, NotLeader, Order, Repair, Submit, SubmitRefused, Tell
 from tests.unit.core.nodegroups.carriers import Carriers
 
 
@@ -86,6 +86,24 @@ def test_a_stranger_that_was_a_member_goes_through_the_servers_of_today() -> Non
     assert 2 == nodes.user("G").accepted_upto
     assert nodes.messages(Submit, "G", "F")
     assert not nodes.messages(Submit, "G", "E")
+
+
+def test_an_answer_to_a_stranger_takes_no_leader_from_a_member() -> None:
+    """B2. G sends from outside and has not been told who leads; it becomes a member, and then the answer comes."""
+    nodes = Carriers.with_group("DEF")
+    nodes.send("G", "a")
+    question = nodes.messages(Ask, "G")[-1].number
+    nodes.loses = lambda sender, receiver, message: isinstance(message, Tell) and message.number == question
+    stranger = nodes.user("G")
+    nodes.join("G")
+    nodes.run(0.5)
+    assert "receiver" == nodes.roles("G")[0]
+    nodes.heal()
+    nodes.run(1.5)
+    nodes.submit("G", "b")
+    nodes.run(0.5)
+    assert {"a", "b"} == set(nodes.texts("D"))
+    assert 1 <= stranger.accepted_upto
 
 
 def test_there_is_no_such_group() -> None:
