@@ -250,6 +250,23 @@ def test_a_damaged_log_is_never_served_and_is_repaired_from_the_others() -> None
     assert stage.hits("group-damaged", "group-machine-late")
 
 
+def test_a_machine_that_joins_where_the_log_is_damaged_gets_the_state_of_the_others() -> None:
+    """It comes before the node has anything of the group again, and misses nothing (S2)."""
+    stage = Stage()
+    stage.join("n4", "n1", "n2")
+    stage.submit("n1", 30)
+    stage.kill("n2")
+    for log in stage.world.nodes["n2"].disk.logs.values():
+        if log.about:
+            log.damage = "entry 7 is not as it was written"
+    stage.start("n2")
+    stage.join("n2")
+    stage.run(8.0)
+    stage.submit("n2", 5)
+    stage.run(1.0)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+
+
 def test_a_leader_with_a_damaged_log_does_not_lead() -> None:
     """All restart, and the one that the directory would have lead has nothing: another one is asked."""
     stage = Stage()

@@ -364,6 +364,6 @@ class Engine:
         if not leader:
             return "no name server answers"
         if not self.member.isolated:
-            return ""
+            return self.groups.trouble
         waits = f"{leader} does not acknowledge this node: it has not been let in, or their addresses are mixed up"
         return self.member.trouble or "; ".join(text for _, text in sorted(self._trouble.items())) or waits

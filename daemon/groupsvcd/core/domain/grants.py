@@ -159,7 +159,7 @@ class Grants:
     def watch(self) -> None:
         """Look for groups whose quorum is lost for ever."""
         lost: dict[int, float] = {}
-        for group in self.directory.groups.all():
+        for group in self.directory.groups.with_servers_gone():
             if self._is_lost(group):
                 since = lost[group.id] = self._lost_since.get(group.id, self.turn.now)
                 if self.turn.now - since >= 2 * self._timers.leader_silent:

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from .node_group import NodeGroup
 
 
+WHILE_DAMAGED = "nothing of it is served here until its other servers have given it back"
+"""What people are told."""
+
+
 class Entrance:
     """One node's way into one group."""
 
@@ -44,7 +48,7 @@ class Entrance:
         self.station = group.station
         self._timers = group.station.parameters.timers
         self._leader = ""  # as far as we know, while we are no member
-        self._damaged = False  # the disk does not have what it once held for the group
+        self.damage = ""  # what is wrong with what the disk once held for the group
         self._attempts = 0
         self._wait = self._timers.repeat_first
         self.repeat_at = math.inf
@@ -158,6 +162,8 @@ class Entrance:
         if group.phase not in (Phase.INSERTING, Phase.RETURNING, Phase.LEAVING) and not is_following:
             return
         record = answer.get("group")
+        if record is not None and record["id"] < group.id:
+            return  # old news, of a group that had the name before
         if record is None or record["id"] != group.id:
             self._start_over("the group has ended")
             return
@@ -191,13 +197,13 @@ class Entrance:
         welcome = Roll(group.settings.logical_lifetime)
         welcome.restore(message.state)
         group.inserted(message.seq, tuple(name for name, _ in welcome.members))
-        if group.phase is Phase.RETURNING and not self._damaged:
+        if group.phase is Phase.RETURNING and not self.damage:
             self._find_ourselves(sender.name, welcome, message)
             return
-        if self._damaged:
+        if self.damage:
             if self.station.my_server(durable=True) in welcome.servers:
                 return  # they still count on what the disk has not
-            self._damaged = False
+            self.damage = ""
             assert group.carrier is not None
             group.carrier.forget()
         begins = 0 if group.settings.machine else message.seq
@@ -244,9 +250,9 @@ class Entrance:
         self.turn.mark("group-returns")
         self._return()
         if stored.damage:
-            self._damaged = True
+            self.damage = f"group {group.name!r}: {stored.damage}; {WHILE_DAMAGED}"
             self.turn.mark("group-damaged")
-            self.turn.journal("trouble", group=group_id, text=stored.damage)
+            self.turn.journal("trouble", group=group_id, text=self.damage)
             return
         seat = group.sit(stored)
         if stored.checkpoint:

@@ -131,11 +131,12 @@ class NodeGroup:
             self.returning.append((user, machine))
             self._again_soon()
             return
-        if self.seat is not None and not self.users and self.settings.machine != (machine is not None):
+        is_there = self.seat is not None or self.phase is Phase.RETURNING
+        if is_there and not self.users and self.settings.machine != (machine is not None):
             user.lost(other_machines(self.settings.machine))
             return
         self.hand_up()
-        if self.seat is not None and self.machine is None and not self.users:
+        if is_there and self.machine is None and not self.users:
             self.late_machine = machine
         self.users.append(user)
         if self.phase is Phase.CARRYING:
@@ -176,11 +177,19 @@ class NodeGroup:
             return
         if self.phase is Phase.CARRYING:
             self.leave()
+        elif self.phase is Phase.RETURNING:
+            self._is_to_leave = True
         elif not self.is_member and self.phase is not Phase.FORMING:
             # An Insert may be on its way. Whoever gets an answer without wanting one leaves again.
             self.phase = Phase.OVER if self.phase is Phase.FINDING else self.phase
             if self.phase is Phase.OVER:
                 self._over(self)
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing new can be submitted at the moment, or ""; what was submitted before is ordered in the end."""
+        here = self.seat.refusal if self.seat is not None else ""
+        return here or (self.submitter.refused_because if self.submitter is not None else "")
 
     def disseminate(self, n: int, payload: bytes) -> None:
         """A large payload of ours goes to all who carry the group, and to our own copy."""
@@ -230,7 +239,8 @@ class NodeGroup:
         self.link()
         for user in tuple(self.users):
             self._tell_joined(user)
-        if self._is_to_leave and not self.users:
+        is_to_leave, self._is_to_leave = self._is_to_leave, False
+        if is_to_leave and not self.users:
             self.leave()
 
     def inserted(self, seq: int, names: tuple[str, ...]) -> None:
@@ -289,10 +299,15 @@ class NodeGroup:
             self.leave()  # none of them fits
 
     def on_left(self, sender: Sender, message: Left) -> None:
-        """We are no member."""
+        """We are no member. That we are no server either, only a view without us can say."""
         mine = (message.to, message.term) == (self.station.identity.incarnation, self.key)
-        if mine and self.phase is Phase.LEAVING:
+        if mine and self.phase is Phase.LEAVING and not self._is_counted_on:
             self.end("left")
+
+    @property
+    def _is_counted_on(self) -> bool:
+        """Whether, for all we know, a view counts on what our disk holds: then it must not be forgotten."""
+        return self.carrier is not None and self.carrier.is_stored
 
     def end(self, reason: str) -> None:
         """Nothing is done for this group any more; who still wants it is told, and may join again."""
@@ -326,7 +341,7 @@ class NodeGroup:
         self.leaving.clear()
         self._inserted_seq, self._repeat_at = 0, math.inf
         self.machine = self.late_machine = None
-        self._is_to_leave = self.is_leaving
+        self._is_to_leave = self._is_to_leave or self.is_leaving
         users = [*self.users, *(user for user, _ in self.returning)]
         self.users, self.returning = [], []
         self.entrance.go_on()
@@ -363,6 +378,9 @@ class NodeGroup:
             return
         if message.reason == "gap":
             self.submitter.close_gap(message.last_n)
+        elif message.reason == "no disk":
+            self.turn.mark("group-no-disk")
+            self.submitter.refused_because = f"{sender.name} leads the group, and its disk is full or hangs"
         elif self.submitter.is_outstanding(message.first_n):
             self.turn.mark("group-too-old")
             self.submitter.start_anew(message.last_n)
@@ -374,6 +392,7 @@ class NodeGroup:
         """These entries are stable and next in order; only the last may be one of the leader's own."""
         if not self._batch:
             self._batch_first = first_seq
+            self.touch(self)
         self._batch += entries
         last = entries[-1]
         newest = self.roll.note(first_seq, entries if last.origin else entries[:-1])
@@ -506,7 +525,9 @@ class NodeGroup:
             self.entrance.look_for_ourselves()
             is_in = self.station.me in self.roll.members or self.delivered < self._inserted_seq
             if self.phase in (Phase.CARRYING, Phase.LEAVING) and not is_in:
-                self.end("left" if self.phase is Phase.LEAVING else "this node was removed from the group")
+                removed = "this node was removed from the group"
+                if not (self._is_counted_on and self.go_on(removed, self.key)):
+                    self.end("left" if self.phase is Phase.LEAVING else removed)
                 return
             members = tuple(self.roll.members)
             for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():

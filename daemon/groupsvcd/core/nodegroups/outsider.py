@@ -94,6 +94,7 @@ class Outsider:
         names = {*self._servers, leader}
         self.station.links.need(outside(self.id), self.station.addresses(tuple(sorted(names))), listen=False)
         self.submitter.disseminate = self._disseminate
+        self.submitter.relays = tuple(name for name in self._servers if name not in (leader, self.turn.node))
         self.submitter.follow(leader)
 
     def _disseminate(self, n: int, payload: bytes) -> None:
@@ -123,6 +124,8 @@ class Outsider:
             return
         if message.reason == "gap":
             self.submitter.close_gap(message.last_n)
+        elif message.reason == "no disk":
+            self.give_up("the leader of the group cannot write: its disk is full or hangs")
         elif self.submitter.is_outstanding(message.first_n):
             self.submitter.start_anew(message.last_n)
             self.give_up("it lay too long: what became of it is not known")
