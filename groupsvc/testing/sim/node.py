@@ -42,6 +42,7 @@ from groupsvcd.core.parameters import Parameters
 from groupsvcd.core.peer_messages import (
     DOMAIN_TOPIC,
     PEER_CODEC,
+    LeaderAlive,
     PeerMessage,
 )
 
@@ -500,15 +501,17 @@ class Node:
             return
         network = world.network
         process = self.process
+        spoken = self.spoken
         for target, messages in outgoing.items():
             peer, topic = (target, DIRECT) if isinstance(target, str) else ("", target)
             for message in messages:
                 kind = type(message)
                 if kind in SPOKEN:
                     # LeaderAlive is of the domain stream and does not say so.
-                    key = (kind, getattr(message, "stream", 0), message.epoch)  # type: ignore[attr-defined]
-                    if key not in self.spoken:
-                        self.spoken.add(key)
+                    stream = message.stream if kind is not LeaderAlive else 0  # type: ignore[attr-defined]
+                    key = (kind, stream, message.epoch)  # type: ignore[attr-defined]
+                    if key not in spoken:
+                        spoken.add(key)
                         self._spoke(SPOKEN[kind], key[1], key[2])
                         if self.process != process:
                             return

@@ -112,7 +112,8 @@ class NodeGroup:
     @property
     def is_member(self) -> bool:
         """Whether this node carries the group; after a restart also before the others have it as a member again."""
-        return self.phase in (Phase.CARRYING, Phase.LEAVING, Phase.RETURNING)
+        phase = self.phase
+        return phase is Phase.CARRYING or phase is Phase.LEAVING or phase is Phase.RETURNING
 
     @property
     def delivered(self) -> int:
@@ -506,8 +507,9 @@ class NodeGroup:
 
     def send_submitted(self) -> None:
         """Send what was submitted in this step, all at once."""
-        if self.submitter is not None and self.is_member:
-            self.submitter.send_new(max(self.delivered, self._inserted_seq))
+        submitter = self.submitter
+        if submitter is not None and submitter.has_unsent and self.is_member:
+            submitter.send_new(max(self.delivered, self._inserted_seq))
 
     def flush(self) -> None:
         """Send what was numbered in this step."""

@@ -414,14 +414,16 @@ class NodeGroups:
         """Send what was numbered; ask for what was recovered to be activated."""
         member = self.station.member
         if not member.isolated:
-            self._do_what_waited()
+            if self._waiting:
+                self._do_what_waited()
             if member.list_version != self._list_version:
                 self._list_version = member.list_version
                 for group in list(self._by_id.values()):
                     self._touched[group] = None
                     group.look_at_nodes()
-            for group in list(self._touched):
-                group.flush()
+            if self._touched:
+                for group in list(self._touched):
+                    group.flush()
         if self._activations:
             self._ask_for_activation()
 

@@ -111,6 +111,11 @@ class Submitter:
         self._bytes += size
         return first
 
+    @property
+    def has_unsent(self) -> bool:
+        """Whether anything waits to be sent for the first time."""
+        return self._sent_upto < self.last
+
     def send_new(self, known_seq: int) -> None:
         """Send what was not sent yet; ``known_seq`` is how far we know the stream to be."""
         if not self.leader or self._sent_upto >= self.last:
