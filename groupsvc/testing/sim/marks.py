@@ -35,7 +35,8 @@ GROUP_MARKS: tuple[str, ...] = (
 """The same for groups."""
 
 RARE_MARKS: tuple[str, ...] = (
-    "chosen-log-lost", "group-cannot-serve", "group-damaged", "group-machine-late", "group-resynchronised",
+    "chosen-log-lost", "group-cannot-serve", "group-damaged", "group-machine-late", "group-no-disk",
+    "group-resynchronised",
     "group-server-unable", "group-stays", "group-superseded", "group-tail-lost", "group-too-old",
     "payload-kept-no-longer", "receiver-follows-a-server",
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -250,7 +250,7 @@ class Story:
     """A group is formed, gets its servers and loses its leader, while every few milliseconds something is submitted."""
 
     def __init__(self) -> None:
-        self.nodes = Carriers(group_checkpoint_every=10, retention_margin=3)
+        self.nodes = Carriers(group_checkpoint_every=10, retention_margin=3, inline_bytes_max=16)
         self.nodes.boot(*self.nodes.names)
         self.nodes.run(2.0)
         self.ledgers: list[Ledger] = []
@@ -277,27 +277,29 @@ class Story:
             for name in "DEF":
                 if name in nodes.engines and nodes.about(name) is not None:
                     self.sent += 1
-                    nodes.submit(name, f"{self.sent}")
+                    padding = "." * 20 if self.sent % 4 == 0 else ""  # every fourth travels apart from its order
+                    nodes.submit(name, f"{self.sent}{padding}")
             nodes.run(0.0045)
 
-    def lose_power(self) -> None:
-        """Everywhere at once; then all are started again."""
-        self.nodes.kill(*self.nodes.names)
-        self.nodes.boot(*self.nodes.names)
+    def lose_power(self, names: Iterable[str]) -> None:
+        """At once; then all are started again."""
+        self.nodes.kill(*names)
+        self.nodes.boot(*(name for name in self.nodes.names if name not in self.nodes.engines))
         self.nodes.run(6.0)
 
 
-@pytest.mark.parametrize("until", [0.004 + 0.0217 * step for step in range(22)])
-def test_what_was_delivered_anywhere_is_there_after_the_power_failed_everywhere(until: float) -> None:
+@pytest.mark.parametrize("names", ["ABCDEFG", "DEF", "EFG"])
+@pytest.mark.parametrize("until", [0.004 + 0.0371 * step for step in range(13)])
+def test_what_was_delivered_anywhere_is_there_after_the_power_failed(until: float, names: str) -> None:
     """S1, B6, B1: whatever the moment, in the same order, and none twice."""
     story = Story()
     story.tell(until)
     before = [list(ledger.texts) for ledger in story.ledgers]
-    story.lose_power()
+    story.lose_power(names)
     if story.nodes.voter(story.nodes.leaders[0]).directory.groups.named(GROUP) is None:
         assert not any(before)
         return
-    story.join("G")
+    story.join("F")
     story.join("E")
     story.nodes.run(1.5)
     story.nodes.submit("E", "the last")
