@@ -10,6 +10,7 @@ They are made by the thousand, so they are msgspec's: a frozen class of attrs ta
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -103,6 +104,15 @@ class Journal(msgspec.Struct, frozen=True):
     valid_until: float = math.inf
 
 
+class Afterwards(msgspec.Struct, frozen=True):
+    """Call ``action`` in a step of its own (``LocalCall``), once everything that was laid down so far has left.
+
+    For what others need not wait for: a leader hands up what it has just announced.
+    """
+
+    action: Callable[[], None]
+
+
 class Halt(msgspec.Struct, frozen=True):
     """Stop the daemon now; ``reason`` is for the operator."""
 
@@ -110,5 +120,15 @@ class Halt(msgspec.Struct, frozen=True):
 
 
 Effect = (
-    SendToPeer | Multicast | ReplyToClient | Persist | Connect | Disconnect | Subscribe | Unsubscribe | Journal | Halt
+    SendToPeer
+    | Multicast
+    | ReplyToClient
+    | Persist
+    | Connect
+    | Disconnect
+    | Subscribe
+    | Unsubscribe
+    | Journal
+    | Afterwards
+    | Halt
 )

@@ -23,6 +23,7 @@ from groupsvc.wire import frames
 from groupsvc.wire.client_messages import ClientRequest, Status
 from groupsvc.wire.kinds import FrameKind
 from groupsvcd.core.effects import (
+    Afterwards,
     Connect,
     Disconnect,
     Effect,
@@ -113,7 +114,7 @@ class Node:
         self.undone: list[Effect] = []
         self.inbox: list[tuple[Callable[[Any], None], Any]] = []
         self.addresses: dict[str, str] = {}
-        self.wishes = Wishes(world.network.audiences)
+        self.wishes = Wishes(world.network.audiences, self.name)
         self.spoken: set[tuple[type[PeerMessage], int, int]] = set()
 
     # --- The process ----------------------------------------------------------------------------------
@@ -460,6 +461,8 @@ class Node:
                     world.dropped_stale += 1
                     continue
                 world.clients.replied(self, effect.client, effect.message, at)
+            elif kind is Afterwards:
+                world.push(at, self._do_afterwards, self.process, effect.action)  # type: ignore[union-attr]
             elif isinstance(effect, Connect | Disconnect | Subscribe | Unsubscribe):
                 self._change_links(effect, at)
             elif isinstance(effect, Halt):
@@ -469,6 +472,10 @@ class Node:
                 return
         if outgoing is not None:
             self._flush(outgoing, at)
+
+    def _do_afterwards(self, process: int, action: Callable[[], None]) -> None:
+        if process == self.process:
+            self._step_or_queue(LocalCall(action))
 
     def _change_links(self, effect: Connect | Disconnect | Subscribe | Unsubscribe, at: float) -> None:
         wishes, network = self.wishes, self.world.network

@@ -38,6 +38,7 @@ from groupsvc.wire.client_messages import (
 from groupsvcd.core.domain.name_server import NameServer
 from groupsvcd.core.domain.voter import Voter
 from groupsvcd.core.effects import (
+    Afterwards,
     Connect,
     Disconnect,
     Effect,
@@ -51,7 +52,7 @@ from groupsvcd.core.effects import (
     Unsubscribe,
 )
 from groupsvcd.core.engine import Engine
-from groupsvcd.core.events import ClientFrame, Event, PeerFrame, PeerRefused, Persisted, Tick
+from groupsvcd.core.events import ClientFrame, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
 from groupsvcd.core.parameters import Parameters
 from groupsvcd.core.peer_messages import DOMAIN_STREAM, DOMAIN_TOPIC, PeerMessage
 from groupsvcd.core.records import (
@@ -317,6 +318,8 @@ class Trio:
             elif isinstance(effect, Journal):
                 line = Line(self.now, name, effect.op, effect.epoch, effect.args, effect.group, effect.seq)
                 self.journal.append(line)
+            elif isinstance(effect, Afterwards):
+                self._do_afterwards(name, effect.action)
             elif isinstance(effect, Halt):
                 self._send(name, out)
                 self.halted[name] = effect.reason
@@ -325,6 +328,15 @@ class Trio:
             else:
                 self._change_links(name, effect)
         self._send(name, out)
+
+    def _do_afterwards(self, name: str, action: Callable[[], None]) -> None:
+        life = self._lives[name]
+
+        def do() -> None:
+            if self._lives[name] == life:
+                self.step(name, LocalCall(action))
+
+        self._at(self.now, do)
 
     def _change_links(self, name: str, effect: Connect | Disconnect | Subscribe | Unsubscribe) -> None:
         if isinstance(effect, Connect):

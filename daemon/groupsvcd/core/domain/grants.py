@@ -89,16 +89,17 @@ class Grants:
 
     # --- Complaints ---
 
-    def on_complaint(self, sender: NodeId, group_id: int, epoch: int) -> None:
-        """A server does not hear the leader of its group."""
+    def on_complaint(self, sender: NodeId, group_id: int, epoch: int, *, unable: bool = False) -> None:
+        """A server does not hear the leader of its group, or has not what it takes to be one."""
         group = self.directory.groups.get(group_id)
         if group is None or epoch < group.active.epoch:
             self.correct(sender[0], group_id, group)
             return
         server = self.directory.groups.server_of(sender[0], group.durable)
         pending, view = group.pending, group.active
-        if pending is not None and epoch == pending.epoch and server in pending.servers:
-            self._grant_without(group, pending, sender[0])
+        if unable:
+            if pending is not None and epoch == pending.epoch and server in pending.servers:
+                self._grant_without(group, pending, sender[0])
             return
         if epoch != view.epoch or pending is not None or server not in view.servers or sender[0] == view.leader:
             return
@@ -158,7 +159,7 @@ class Grants:
     def watch(self) -> None:
         """Look for groups whose quorum is lost for ever."""
         lost: dict[int, float] = {}
-        for group in self.directory.groups.all():
+        for group in self.directory.groups.with_servers_gone():
             if self._is_lost(group):
                 since = lost[group.id] = self._lost_since.get(group.id, self.turn.now)
                 if self.turn.now - since >= 2 * self._timers.leader_silent:

@@ -81,7 +81,8 @@ class Leading:
         self._data_held: dict[PayloadId, set[str]] = {}
         self._proposed: tuple[ServerId, ...] = ()
         self._propose_not_before = self.turn.now
-        self._beat_at = self.turn.now + self._timers.beat_interval
+        self._is_quiet = False  # whether everybody has everything, as far as is known
+        self._beat_at = self._next_beat()
         self._dropping = False
         self._look = True  # whether the servers may be other than they should be
 
@@ -132,6 +133,7 @@ class Leading:
         elif leave.term >= term:
             self.group.leaving.add(node)
             self._let_go()
+            self._wake()
 
     def stay(self) -> bool:
         """We were about to leave and need not; False if the group is about to end, or goes on without us already."""
@@ -468,14 +470,32 @@ class Leading:
         """Send what was numbered in this step and tell what became stable."""
         if self._look:
             self._look = False
+            self.sequencer.servers_suffice = all(
+                self._server_of(node) in self.view.servers for node in self.group.roll.members
+            )
             self.consider_view()
         self.sequencer.flush()
         self.sequencer.tell_stable()
+        if self._is_quiet and self.server.log.last > self.sequencer.discard:
+            self._wake()
         if self._accepted:
             for (name, incarnation), n in self._accepted.items():
                 self.group.reach(name)
                 self.server.carrier.vouch(name, Accepted(self.server.stream, incarnation, n, self.server.stable))
             self._accepted.clear()
+
+    def _next_beat(self) -> float:
+        """At the same moments as all groups that this node leads: what is for one node then goes in one frame.
+
+        While nothing happens, half as often as a server's patience would need: one beat may be lost.
+        """
+        interval = self._timers.leader_silent / 2 if self._is_quiet else self._timers.beat_interval
+        return max((self.turn.now // interval + 1) * interval, self.turn.now + interval / 2)
+
+    def _wake(self) -> None:
+        """Something happens again."""
+        self._is_quiet = False
+        self._beat_at = min(self._beat_at, self._next_beat())
 
     @property
     def deadline(self) -> float:
@@ -486,11 +506,12 @@ class Leading:
         """Beat; look after the servers."""
         if self.turn.now < self._beat_at:
             return
-        self._beat_at = self.turn.now + self._timers.beat_interval
         if self.station.member.isolated or self.server.disk_hangs:
+            self._beat_at = self._next_beat()
             return  # a leader that cannot write falls silent, so that another one is asked for
         self.sequencer.holds(self.turn.node, self.server.held_upto)
         self.server.report_payloads()
+        self.server.learn_stable(0)  # what was announced just before our lease ended
         before, self.sequencer.discard = self.sequencer.discard, self._discard_line()
         self.server.replica.learn_discard(self.sequencer.discard)
         beat = self.sequencer.beat()
@@ -500,5 +521,7 @@ class Leading:
             for name in dict.fromkeys((*self.view.names, *self._lagging())):
                 if name != self.turn.node:
                     self.server.carrier.vouch(name, beat)
+        self._is_quiet = self.sequencer.discard == self.server.log.last == before and not self._proposed
+        self._beat_at = self._next_beat()
         self._let_go()
         self.consider_view()

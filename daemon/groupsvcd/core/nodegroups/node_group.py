@@ -392,6 +392,7 @@ class NodeGroup:
         """These entries are stable and next in order; only the last may be one of the leader's own."""
         if not self._batch:
             self._batch_first = first_seq
+            self.touch(self)
         self._batch += entries
         last = entries[-1]
         newest = self.roll.note(first_seq, entries if last.origin else entries[:-1])

@@ -57,7 +57,7 @@ from .outsider import Outsider, Stranger
 from .phases import Phase
 from .seat import Seat
 from .station import Station
-from .submitter import PAYLOAD_BYTES_MAX, Submitter
+from .submitter import Submitter, refuse_too_large
 from .user import Keeper, Machine, User
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, DataAsk, Refused, GroupIs)
@@ -70,6 +70,10 @@ FOR_A_LEADER = (Insert, Leave, Submit, Seen, RepairAsk)
 
 FOR_A_MEMBER = (Inserted, Order, Beat)
 """Who sends these to a node without the group takes it for a member."""
+
+
+CARRIED_TOLD_MAX = 100
+"""Groups in one answer to the name server; who carries more tells of them in turn. An answer stays below 2 KB."""
 
 
 @attrs.frozen
@@ -106,6 +110,7 @@ class NodeGroups:
         self._activations: list[tuple[int, int]] = []
         self._waiting: list[Callable[[], None]] = []
         self._list_version = 0
+        self._untold: list[int] = []  # groups that the name server is to hear of next
         self._outsiders: dict[str, Outsider] = {}
         self._outside: dict[int, Outsider] = {}
         self._looked_up: set[int] = set()  # what we are to serve and do not carry, until the name server has answered
@@ -196,16 +201,11 @@ class NodeGroups:
     def submit(self, name: str, bodies: Sequence[bytes]) -> int:
         """Submit entries to a group that this node carries; the number of the first, 0 if they cannot be taken now."""
         group = self._by_name.get(name)
-        if group is None:
-            return 0
-        for body in bodies:  # not by a call: there is a submission for every message
-            if len(body) > PAYLOAD_BYTES_MAX:
-                raise _too_large(body)
-        submitter = group.submitter
-        if submitter is None or (group.settings.durable and group.refusal):
+        if group is None or group.submitter is None or (group.settings.durable and group.refusal):
+            refuse_too_large(bodies)
             return 0
         self._touched[group] = None
-        return submitter.submit(bodies)
+        return group.submitter.submit(bodies)
 
     def refusal(self, name: str) -> str:
         """Why a durable group takes nothing new from this node at the moment (S4), or ""."""
@@ -216,9 +216,7 @@ class NodeGroups:
         """Submit entries to a group that this node does not carry; False if they cannot be taken now."""
         if name in self._by_name:
             return False
-        for body in bodies:
-            if len(body) > PAYLOAD_BYTES_MAX:
-                raise _too_large(body)
+        refuse_too_large(bodies)
         outsider = self._outsiders.get(name)
         if outsider is None:
             outsider = Outsider(
@@ -245,11 +243,16 @@ class NodeGroups:
 
     def _known_as(self, group_id: int, group: NodeGroup) -> Submitter:
         self._by_id[group_id] = group
-        return self._submitter_of(group_id)
+        submitter = self._submitter_of(group_id)
+        submitter.leader = ""
+        return submitter
 
     def _outside_as(self, group_id: int, outsider: Outsider) -> Submitter:
         self._outside[group_id] = outsider
-        return self._submitter_of(group_id)
+        submitter = self._submitter_of(group_id)
+        if group_id not in self._by_id:  # else the member knows who leads
+            submitter.leader = ""
+        return submitter
 
     def _outsider_ended(self, outsider: Outsider) -> None:
         self._outside.pop(outsider.id, None)
@@ -262,7 +265,6 @@ class NodeGroups:
             parameters = self.station.parameters
             submitter = Submitter(self.turn, group_id, parameters.timers, parameters.inline_bytes_max)
             self._submitters[group_id] = submitter
-        submitter.leader = ""
         return submitter
 
     def _ended(self, group: NodeGroup) -> None:
@@ -362,7 +364,7 @@ class NodeGroups:
         if view is not None and member.hears_leader and not member.isolated:
             if any(self.station.my_server(durable=durable) in view.servers for durable in (False, True)):
                 self.turn.mark("group-cannot-serve")
-                self.turn.send(member.leader, Complaint(message.stream, view.epoch))
+                self.turn.send(member.leader, Complaint(message.stream, view.epoch, unable=True))
 
     def _to_outsider(self, outsider: Outsider, message: StreamMessage) -> None:
         if isinstance(message, Accepted):
@@ -484,10 +486,14 @@ class NodeGroups:
     # --- Looking at it ---
 
     def carried(self) -> tuple[tuple[int, int], ...]:
-        """(id, epoch) of every group that this node leads or serves."""
+        """(id, epoch) of the groups that this node leads or serves: all of them, or if they are many, the next ones."""
+        if not self._untold:
+            self._untold = list(self._by_id)
+        told, self._untold = self._untold[:CARRIED_TOLD_MAX], self._untold[CARRIED_TOLD_MAX:]
+        groups = [self._by_id[group_id] for group_id in told if group_id in self._by_id]
         return tuple(
             (group.id, group.seat.replica.log.accepted)
-            for group in self._by_id.values()
+            for group in groups
             if group.seat is not None and isinstance(group.seat.role, Server)
         )
 
@@ -524,7 +530,3 @@ class NodeGroups:
             delivered=group.delivered,
             outstanding=group.submitter.outstanding if group.submitter is not None else 0,
         )
-
-
-def _too_large(body: bytes) -> ValueError:
-    return ValueError(f"a submission of {len(body)} bytes is more than the {PAYLOAD_BYTES_MAX} allowed")

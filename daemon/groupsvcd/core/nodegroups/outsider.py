@@ -95,6 +95,7 @@ class Outsider:
         names = {*self._servers, leader}
         self.station.links.need(outside(self.id), self.station.addresses(tuple(sorted(names))), listen=False)
         self.submitter.disseminate = self._disseminate
+        self.submitter.relays = tuple(name for name in self._servers if name not in (leader, self.turn.node))
         self.submitter.follow(leader)
 
     def _disseminate(self, n: int, payload: bytes) -> None:

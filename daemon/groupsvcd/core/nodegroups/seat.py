@@ -328,9 +328,14 @@ class Seat:
         self.replica.library.answer(sender.name, message)
 
     def on_repair_ask(self, sender: Sender, message: RepairAsk) -> None:
-        """Somebody misses entries."""
+        """Somebody misses entries, or asks whether there are any: so it knows that the group is there."""
         self.group.reach(sender.name)  # it may not know that it is no member any more
-        self.replica.on_repair_ask(sender.name, message)
+        log = self.replica.log
+        if message.first <= log.last:
+            self.replica.on_repair_ask(sender.name, message)
+        elif isinstance(self.role, Server):
+            nothing = Repair(self.group.id, log.accepted, self.replica.stable, message.first, ())
+            self.replica.carrier.vouch(sender.name, nothing)
 
     def on_repair(self, sender: Sender, message: Repair) -> None:
         """Entries that we asked for."""

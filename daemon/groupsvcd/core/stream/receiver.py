@@ -83,6 +83,8 @@ class Receiver:
     def on_repair(self, sender: str, repair: Repair) -> None:
         """Entries that were asked for."""
         replica = self.replica
+        if repair.accepted >= self.epoch:
+            self.unheard_probes = 0  # the group is there, though we do not hear its leader
         if repair.accepted > self.epoch:
             if repair.began <= self.delivered:
                 return  # we have delivered what that log lacks, or it is not known; its leader will tell

@@ -127,6 +127,10 @@ class Replica:
         """``stable`` was said in the epoch of this log."""
         if stable > self.stable_said:
             self.stable_said = stable
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Hand up what is known to be stable."""
         self._delivery.advance(self.log, self.stable)
         if self.delivered >= self.log.checkpoint_seq + self.retention.checkpoint_every and self.host.can_snapshot:
             self._take_checkpoint()

@@ -50,6 +50,8 @@ class Server:
         self.accepted_persisted = replica.log.accepted if complete else 0
         self.heard_at = self.turn.now  # when the leader of the accepted epoch was last heard
         self._has_news = False  # whether Held is to be said at the end of this step
+        self._is_to_deliver = False  # when what was announced in this step has left
+        self._nearly = 0  # up to where the leader needs one more server, as it said in the accepted epoch
         self.builder: Builder | None = None
         self._building: Open | None = None
         self._being_written: set[PayloadId] = set()
@@ -126,6 +128,7 @@ class Server:
             self.refuse(sender)
         elif order.epoch == self.log.accepted and not self.disk_hangs:
             self._hears(sender)
+            self._nearly = max(self._nearly, order.nearly)
             fresh = self.replica.offer(order.first_seq, order.entries)
             if fresh:
                 self._hold(fresh)
@@ -241,16 +244,34 @@ class Server:
             self.carrier.vouch(self.leader, DataHeld(self.stream, unordered))
 
     def say_held(self) -> None:
-        """Tell the leader what is safe here, unless a higher epoch was promised or nothing is accepted yet."""
+        """Tell the leader what is safe here, unless a higher epoch was promised or nothing is accepted yet.
+
+        If we are the one server that was missing, we know before anybody else that it is stable, and need not be told.
+        """
         epoch = self.log.accepted
         if epoch == self.promised == self.accepted_persisted and self.leader:
-            held = Held(self.stream, epoch, self.held_upto, self.delivered)
-            self.turn.journal("held", group=self.stream, epoch=epoch, seq=held.upto)
-            self.carrier.vouch(self.leader, held)
+            upto = self.held_upto
+            self.turn.journal("held", group=self.stream, epoch=epoch, seq=upto)
+            self.learn_stable(min(upto, self._nearly))
+            self.carrier.vouch(self.leader, Held(self.stream, epoch, upto, self.delivered))
 
     def learn_stable(self, stable: int) -> None:
         """``stable`` was said in the accepted epoch."""
         self.replica.learn_stable(stable)
+
+    def announce_stable(self, stable: int) -> None:
+        """We lead and know first: others are told before we hand up what they wait for, too."""
+        self.replica.stable_said = stable
+        if not self.carrier.delivers_batches:
+            self.learn_stable(stable)
+        elif not self._is_to_deliver:
+            self._is_to_deliver = True
+            self.turn.afterwards(self._deliver)
+
+    def _deliver(self) -> None:
+        self._is_to_deliver = False
+        if self.turn.now < self.carrier.valid_until:
+            self.learn_stable(0)
 
     # --- Changing over to a new epoch ---
 
@@ -326,6 +347,7 @@ class Server:
         keep = max(builder.keep, builder.checkpoint_seq)
         entries = tuple(builder.entries)
         replica.switch(epoch, keep, entries)
+        self._nearly = 0
         last = log.last
         invariant(known_stable <= last, f"stable entry {known_stable} is not in the log of epoch {epoch} to {last}")
         replica.stable_said = max(known_stable, stable)

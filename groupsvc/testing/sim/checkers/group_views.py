@@ -89,7 +89,8 @@ def v4(stream: GroupStream) -> Iterator[Violation]:
     views neither is asked, nor in the first.
 
     *Not before*: nobody orders in an epoch before its ``view_active``, and nothing is delivered in it until then but
-    what was announced stable in a lower one. In the step that makes it active the order of the lines is free.
+    what was announced stable, or delivered, in a lower one. In the step that makes it active the order of the lines
+    is free.
     """
     authors: dict[int, Part] = {}
     for line in stream.of("view_active"):
@@ -149,16 +150,17 @@ def _from_enough(stream: GroupStream) -> Iterator[Violation]:
 
 def _not_before(stream: GroupStream) -> Iterator[Violation]:
     active = {view.epoch: view.active_at.t for view in stream.active_views() if view.active_at is not None}
-    announced: dict[int, int] = {}
+    known: dict[int, int] = {}
     for line in stream.of("ordered", "stable", "delivered"):
         epoch = line.epoch
         if line.op == "stable":
-            announced[epoch] = max(announced.get(epoch, 0), line.seq)
+            known[epoch] = max(known.get(epoch, 0), line.seq)
         elif line.t >= active.get(epoch, math.inf):
-            continue
+            if line.op == "delivered":
+                known[epoch] = max(known.get(epoch, 0), line.seq)
         elif line.op == "ordered":
             yield Violation("V4", f"{line.node} orders {line.seq} in epoch {epoch}, which is not active", line.i)
-        elif line.seq > max((seq for other, seq in announced.items() if other < epoch), default=0):
+        elif line.seq > max((seq for other, seq in known.items() if other < epoch), default=0):
             text = f"{line.node} delivers {line.seq} in epoch {epoch}, which is not active; it was not stable before"
             yield Violation("V4", text, line.i)
 

@@ -68,7 +68,7 @@ def test_a_disk_that_knows_nothing_leads_only_what_was_never_written() -> None:
     nodes.frame("A", "G", Grant(100_000 - 1, "other", {"durable": True}, view, base))
     nodes.run(0.1)
     assert "none" == nodes.roles("G", group="other")[0]
-    assert [Complaint(100_000 - 1, 100_000)] == nodes.messages(Complaint, "G")
+    assert [Complaint(100_000 - 1, 100_000, unable=True)] == nodes.messages(Complaint, "G")
 
 
 def test_a_group_that_was_formed_and_not_written_is_there_after_a_restart() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from groupsvcd.core.effects import Effect, Journal, Persist, SendToPeer
@@ -19,7 +21,7 @@ from groupsvcd.core.peer_messages import (
     Repair,
     RepairAsk,
 )
-from groupsvcd.core.records import AppendRecord, CheckpointRecord, OpenRecord, StoredStream
+from groupsvcd.core.records import AppendRecord, CheckpointRecord, OpenRecord, Record, StoredStream
 from groupsvcd.core.stream.builder import PAYLOAD_ASKS_MAX
 from groupsvcd.core.stream.carrier import Carrier
 from groupsvcd.core.stream.entries import encode_reference
@@ -271,3 +273,43 @@ def test_usable_of_a_repair_is_all_of_the_same_epoch_and_else_what_was_stable_be
     ]:  # fmt: skip
         repair = Repair(0, accepted, stable, 3, entries("cde"))
         assert entries(usable) == usable_entries(repair, shared_upto(repair, 7, began))
+
+
+class MemoryCarrier(Carrier):
+    """Carries a stream that memory alone holds."""
+
+    durable = is_stored = False
+
+    def persist(
+        self, *records: Record, then: tuple[SendToPeer | Journal, ...] = (), done: Callable[[], None] | None = None
+    ) -> None:
+        """Safe at once."""
+        self.turn.remember(then, done)
+
+
+def _go_round(stage: Stage) -> None:
+    while stage.turn.round_trip:
+        what = stage.turn.round_trip.popleft()
+        assert callable(what)
+        what()
+
+
+def test_the_second_of_two_holders_delivers_before_it_is_told() -> None:
+    """SAM-05: up to where the leader holds it, too, and up to where it holds it itself."""
+    stage = Stage(carrier=MemoryCarrier)
+    stage.server.on_order("A", Order(0, 7, 3, entries("cd"), 0, nearly=3))
+    _go_round(stage)
+    assert list(entries("abc")) == stage.host.delivered
+    assert [("A", Held(0, 7, 4, 3))] == stage.said()
+
+
+def test_what_was_nearly_stable_in_one_epoch_is_not_in_the_next() -> None:
+    """B4, S1: entry 4 was to come, and the log of epoch 8 has another one there."""
+    stage = Stage(carrier=MemoryCarrier)
+    stage.server.on_order("A", Order(0, 7, 4, entries("d"), 0, nearly=4))
+    stage.server.promise(8)
+    stage.server.on_open("B", Open(0, 8, 7, 2, 2, 0))
+    _go_round(stage)
+    stage.server.on_order("B", Order(0, 8, 3, entries("xy"), 2))
+    _go_round(stage)
+    assert list(entries("ab")) == stage.host.delivered
