@@ -215,6 +215,25 @@ def test_a_damaged_log_is_told_of_in_the_status_until_it_is_repaired() -> None:
     assert ["leader", "server", "server"] == nodes.roles("DEF")
 
 
+# --- Payloads ---
+
+
+def test_payloads_that_nobody_will_refer_to_any_more_do_not_stay_on_a_disk_for_ever() -> None:
+    """X1. The word to drop them goes with the next write; a node that dies before it finds them again."""
+    nodes = Carriers.with_group("DEF", parameters={"inline_bytes_max": 8}, durable=True)
+    nodes.submit("D", "a large one")
+    nodes.run(1.0)
+    nodes.kill("E")
+    log = nodes.disks["E"].logs[nodes.id()]
+    log.payloads = {(*nodes.node("D"), 1): b"a large one", ("G", 1, 1): b"of a process long gone"}
+    nodes.boot("E")
+    nodes.run(3.0)
+    assert () == nodes.seat("E").replica.library.payloads.unordered
+    nodes.submit("D", "b")
+    nodes.run(0.5)
+    assert {} == nodes.disks["E"].logs[nodes.id()].payloads
+
+
 # --- Power loss at any moment ---
 
 
