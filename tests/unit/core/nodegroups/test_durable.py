@@ -388,3 +388,36 @@ def test_a_full_disk_costs_a_bounded_number_of_waiting_writes() -> None:
         nodes.run(0.01)
     assert 400 == len(nodes.texts("F"))
     assert 250 > len(nodes.waiting_writes["E"])
+
+
+def test_when_nobody_is_able_to_lead_the_directory_is_not_flooded() -> None:
+    """X1. D dies; E, F and G are all full, and pass the view around between them, slowly."""
+    nodes = Carriers.with_group("DEFG", durable=True, replicas=4)
+    for name in "EFG":
+        nodes.hang_disk(name)
+    nodes.submit("D", "a")
+    nodes.run(1.2)
+    nodes.die("D")
+    before = nodes.voter("A").directory.applied
+    nodes.run(10.0)
+    assert 20 > nodes.voter("A").directory.applied - before
+    for name in "EFG":
+        nodes.mend_disk(name)
+    nodes.run(4.0)
+    nodes.submit("F", "b")
+    nodes.run(0.5)
+    assert "b" in nodes.texts("G")
+
+
+def test_who_is_to_lead_and_cannot_write_says_so_and_another_one_leads() -> None:
+    """S4. D dies, and E, who is next, has no room: F and G are enough, and nobody waits for E's disk."""
+    nodes = Carriers.with_group("DEFG", durable=True, replicas=4)
+    nodes.hang_disk("E")
+    nodes.submit("D", "a")
+    nodes.run(1.2)
+    nodes.die("D")
+    nodes.run(4.0)
+    nodes.submit("F", "b")
+    nodes.run(0.5)
+    assert "b" in nodes.texts("G")
+    assert {_server("F"), _server("G")} == set(nodes.record().active.servers)
