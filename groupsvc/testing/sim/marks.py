@@ -35,8 +35,8 @@ GROUP_MARKS: tuple[str, ...] = (
 """The same for groups."""
 
 RARE_MARKS: tuple[str, ...] = (
-    "chosen-log-lost", "group-cannot-serve", "group-damaged", "group-machine-late", "group-resynchronised",
-    "group-server-unable", "group-superseded", "group-tail-lost", "group-too-old",
+    "chosen-log-lost", "group-cannot-serve", "group-damaged", "group-machine-late", "group-no-disk",
+    "group-resynchronised", "group-server-unable", "group-superseded", "group-tail-lost", "group-too-old",
     "payload-kept-no-longer", "receiver-follows-a-server",
 )  # fmt: skip
 """Places that a sample of some hundred seeds need not come by; long runs and tests of their own do."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -31,7 +31,7 @@ from groupsvcd.core.effects import (
 )
 from groupsvcd.core.events import ClientFrame, ClientGone, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
 from groupsvcd.core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, Goodbye, Suspect, topic_of
-from groupsvcd.core.records import PromiseRecord
+from groupsvcd.core.records import PromiseRecord, Record
 from groupsvcd.io import clocks
 from groupsvcd.io.clients import Clients
 from groupsvcd.io.complaints import Complaints
@@ -188,6 +188,39 @@ def test_with_a_disk_then_happens_when_it_is_safe(watch: Watch, tmp_path: Path) 
     again = Store(directory, "n1")
     assert 5 == again.stored.streams[0].promised
     again.close()
+    directory.close()
+
+
+class SlowStore(Store):
+    """A disk that finishes nothing before it is allowed to."""
+
+    may_finish: threading.Event
+
+    def write(self, records: Iterable[Record]) -> None:
+        self.may_finish.wait()
+        super().write(records)
+
+
+def test_nobody_waits_for_a_disk_that_hangs(watch: Watch, tmp_path: Path) -> None:
+    """The engine goes on in the meantime: a hundred ticks, each with a write of its own, which then share a sync."""
+    directory = StateDirectory(tmp_path)
+    store = SlowStore(directory, "n1")
+    store.may_finish = threading.Event()
+    before = store._node.transactions
+    journal = DiskJournal(store, clocks.now)
+
+    def answer(event: Event, now: float) -> list[Effect]:
+        number = len(engine.seen) + 1
+        if isinstance(event, Tick) and number <= 100:
+            return [Persist(number, (PromiseRecord(0, number),), (Journal("then"),)), Journal("tick")]
+        engine.deadline = math.inf
+        store.may_finish.set()
+        return [Halt("enough")] if event == Persisted(100) else []
+
+    engine = Script(answer, [Persist(1, (PromiseRecord(0, 1),), (Journal("then"),))], deadline=0.0)
+    assert ["tick"] * 99 + ["then"] * 100 == run(engine, watch, journal)[1]
+    assert 2 >= store._node.transactions - before
+    journal.close()
     directory.close()
 
 

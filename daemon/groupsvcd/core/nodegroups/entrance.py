@@ -33,6 +33,7 @@ from .user import other_machines
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
+    from .seat import Seat
 
 
 WHILE_DAMAGED = "nothing of it is served here until its other servers have given it back"
@@ -298,8 +299,16 @@ class Entrance:
         group = self.group
         is_in = self.station.me in group.roll.members
         if group.phase is Phase.RETURNING and is_in and group.seat is not None:
+            self._drop_old_payloads(group.seat)
             self._now_member()
             self._submit_to(group.seat.replica.leader, group.roll, group.delivered)
+
+    def _drop_old_payloads(self, seat: Seat) -> None:
+        """The disk may have some whose entries were dropped just before a restart."""
+        payloads, origins = seat.replica.library.payloads, self.group.roll.origins
+        for payload_id in payloads.unordered:
+            if payload_id[2] <= origins.get(payload_id[:2], (0, 0))[0]:
+                payloads.drop(payload_id)
 
     # --- Time ---
 

@@ -74,6 +74,7 @@ class Leading:
         self._inserting: set[NodeId] = set()
         self._removing: set[NodeId] = set()
         self._failing: set[NodeId] = set()
+        self._buried: set[NodeId] = set()  # who failed without an entry, and left payloads
         self._heard: dict[str, float] = dict.fromkeys(view.names, self.turn.now)
         self._seen: dict[NodeId, int] = {}
         self._accepted: dict[NodeId, int] = {}
@@ -293,10 +294,18 @@ class Leading:
             return
         for payload_id in held.payloads:
             origin = payload_id[:2]
-            if payload_id[2] > self._origins.last_n(origin):
+            if self.station.is_down(origin):
+                self._bury(origin)
+            elif payload_id[2] > self._origins.last_n(origin):
                 self._data_held.setdefault(payload_id, set()).add(sender.name)
                 if origin in self._waiting:
                     self._move_up(origin)
+
+    def _bury(self, origin: NodeId) -> None:
+        """Servers keep payloads of who failed without having got them a number: tell all, so that they drop them."""
+        if origin not in self._failing and origin not in self._buried:
+            self._buried.add(origin)
+            self._fail((origin,))
 
     def _refuse(self, origin: NodeId, n: int, last_n: int, verdict: Verdict) -> None:
         self.group.reach(origin[0])

@@ -319,6 +319,8 @@ class NodeGroups:
         for_seat = self._for_seats.get(type(message))
         if for_seat is None:
             self._for_groups[type(message)](group, sender, message)
+        elif isinstance(message, Grant) and group.seat is not None and group.seat.replica.disk_hangs:
+            self._cannot_serve(message)  # our promise would not get onto the disk
         elif group.seat is not None and group.is_member:
             for_seat(group.seat, sender, message)
         elif isinstance(message, Grant | Claim | Open):
