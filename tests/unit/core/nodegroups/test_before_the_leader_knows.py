@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from groupsvcd.core.nodegroups.phases import Phase
-from groupsvcd.core.peer_messages import Answered, Claim, Tell, Data, DataHeld, Held, NodeEntry, NodeList, Order
 from groupsvcd.core.nodegroups.controls import ViewStarted, decode_control, encode_control
+from groupsvcd.core.nodegroups.phases import Phase
+from groupsvcd.core.peer_messages import Answered, Claim, Data, DataHeld, Held, NodeEntry, NodeList, Order, Tell
 from groupsvcd.core.stream.entries import decode_entry, encode_entry, is_reference
 from groupsvcd.core.stream.server import Server
-from tests.unit.core.nodegroups.carriers import GROUP, Carriers
+from tests.unit.core.nodegroups.carriers import Carriers
 
 
 def _ordered(nodes: Carriers) -> list[Order]:
