@@ -133,8 +133,9 @@ def s1(stream: GroupStream) -> Iterator[Violation]:
     """What a leader announces ``stable``, or a server delivers before that, is held by k servers of its view.
 
     A server, the leader among them, holds what it said it does in this epoch (``held``), and the log with which it
-    installed it. Counted are the processes that the view names, in durable groups the disks, and there what
-    was held is on disk. Numbers that were announced or delivered in a lower epoch already are not asked about again.
+    installed it. A leader with a disk need not say so to itself: what is there counts. Counted are the processes that
+    the view names, in durable groups the disks, and there what was held is on disk. Numbers that were announced or
+    delivered in a lower epoch already are not asked about again.
     """
     servers = Servers(stream.durable)
     lives = Lives()
@@ -160,6 +161,9 @@ def s1(stream: GroupStream) -> Iterator[Violation]:
                 known = max(known, announced.get(line.epoch, 0))
             announced[line.epoch] = max(announced.get(line.epoch, 0), line.seq)
             view = stream.views.get(line.epoch)
+            if line.op == "stable" and stream.durable:
+                mine, me = holds.setdefault(line.epoch, {}), servers.of(line)
+                mine[me] = max(mine.get(me, 0), on_disk.get(line.node, 0))
             if line.seq > known and view is not None:
                 count = _holders(view, holds.get(line.epoch, {}), line.seq)
                 if count < view.k:

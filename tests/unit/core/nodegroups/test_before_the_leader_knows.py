@@ -87,7 +87,8 @@ def _announced_and_not_handed_up() -> Carriers:
 def test_a_leader_that_lost_its_lease_before_handing_up_does_so_later() -> None:
     nodes = _announced_and_not_handed_up()
     status = nodes.about("D")
-    assert status is not None and status.stable > status.delivered
+    assert status is not None
+    assert status.stable > status.delivered
     nodes.heal()
     nodes.run(0.3)
     print(nodes.incarnation("D"), nodes.user("D").losses)
