@@ -223,7 +223,7 @@ class Held(StreamMessage, tag=int(Kind.HELD)):
 
 
 class Beat(StreamMessage, tag=int(Kind.BEAT)):
-    """Where the stream stands, so that a lost tail is noticed."""
+    """Where the stream stands, so that a lost tail is noticed; ``began`` and ``nearly`` as in an Order."""
 
     epoch: int
     last: int
@@ -231,6 +231,7 @@ class Beat(StreamMessage, tag=int(Kind.BEAT)):
     checkpoint: int
     discard: int = 0
     began: int = 0
+    nearly: int = 0
 
 
 class Promised(StreamMessage, tag=int(Kind.PROMISED)):

@@ -257,11 +257,7 @@ class Node:
         engine = self.engine
         if engine is None:
             return
-        now = self.offset + self.rate * self.world.t
-        if now > self.now:
-            self.now = now
-        else:
-            now = self.now
+        self.now = now = max(self.now, self.offset + self.rate * self.world.t)
         self.steps += 1
         try:
             effects = engine.step(event, now)

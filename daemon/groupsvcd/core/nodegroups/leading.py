@@ -169,6 +169,8 @@ class Leading:
 
     def _fail(self, nodes: tuple[NodeId, ...]) -> None:
         self._failing.update(nodes)
+        for node in nodes:
+            self._waiting.pop(node, None)  # others may have delivered the failure, and dropped its payloads, before us
         self._order(NodesFailed(nodes))
 
     def delivered(self, seq: int, control: AnyControl) -> None:
@@ -296,7 +298,7 @@ class Leading:
             origin = payload_id[:2]
             if self.station.is_down(origin):
                 self._bury(origin)
-            elif payload_id[2] > self._origins.last_n(origin):
+            elif payload_id[2] > self._origins.last_n(origin) and origin not in self._failing:
                 self._data_held.setdefault(payload_id, set()).add(sender.name)
                 if origin in self._waiting:
                     self._move_up(origin)

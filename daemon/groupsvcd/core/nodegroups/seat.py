@@ -261,7 +261,7 @@ class Seat:
     def _follower(self, sender: str, epoch: int, began: int) -> Receiver | Server | None:
         """The role in which a frame of an active view is heard; a server that is not in that view retires."""
         role = self.role
-        if self.replica.log.accepted < epoch and began <= self.replica.delivered:
+        if self.replica.log.accepted < epoch and began <= self.replica.stable:
             if not self._is_detached:
                 self._is_detached = True
                 self.turn.mark("group-tail-lost")

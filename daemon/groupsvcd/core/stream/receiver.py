@@ -86,7 +86,7 @@ class Receiver:
         if repair.accepted >= self.epoch:
             self.unheard_probes = 0  # the group is there, though we do not hear its leader
         if repair.accepted > self.epoch:
-            if repair.began <= self.delivered:
+            if repair.began <= replica.stable:
                 return  # we have delivered what that log lacks, or it is not known; its leader will tell
             self.follow(repair.accepted)
             replica.began = repair.began

@@ -107,12 +107,15 @@ class Sequencer:
         self._beat_at = self.turn.now + self._timers.beat_interval
 
     def _order_of(self, first: int, entries: tuple[bytes, ...]) -> Order:
-        server = self.server
-        if self._k == 2 and not self.carrier.durable:
-            self._nearly_told = server.held_upto
         return Order(
-            server.stream, self.epoch, first, entries, self._stable_told, self.discard, self.began, self._nearly_told
+            self.server.stream, self.epoch, first, entries, self._stable_told, self.discard, self.began, self._nearly()
         )
+
+    def _nearly(self) -> int:
+        """Up to where we hold the stream, if one more server is enough and our memory counts; about to be told."""
+        if self._k == 2 and not self.carrier.durable:
+            self._nearly_told = self.server.held_upto
+        return self._nearly_told
 
     def on_held(self, sender: str, held: Held) -> None:
         """A server says what it has."""
@@ -185,7 +188,10 @@ class Sequencer:
         server = self.server
         self._beat_at = self.turn.now + self._timers.beat_interval
         checkpoint = server.log.checkpoint_seq
-        return Beat(server.stream, self.epoch, server.log.last, server.stable, checkpoint, self.discard, self.began)
+        return Beat(
+            server.stream, self.epoch, server.log.last, server.stable, checkpoint, self.discard, self.began,
+            self._nearly(),
+        )  # fmt: skip
 
     @property
     def deadline(self) -> float:

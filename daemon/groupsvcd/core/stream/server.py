@@ -146,6 +146,7 @@ class Server:
             self._hears(sender)
             if self.builder is not None:
                 return
+            self._nearly = max(self._nearly, beat.nearly)
             self.replica.intake.expect(beat.last, self.turn.now)
             self.replica.began = beat.began
             self.replica.learn_discard(beat.discard)
@@ -256,7 +257,8 @@ class Server:
         if epoch == self.promised == self.accepted_persisted and self.leader:
             upto = self.held_upto
             self.turn.journal("held", group=self.stream, epoch=epoch, seq=upto)
-            self.learn_stable(min(upto, self._nearly))
+            if self.turn.now < self.carrier.valid_until:
+                self.learn_stable(min(upto, self._nearly))
             self.carrier.vouch(self.leader, Held(self.stream, epoch, upto, self.delivered))
 
     def learn_stable(self, stable: int) -> None:
@@ -265,7 +267,7 @@ class Server:
 
     def announce_stable(self, stable: int) -> None:
         """We lead and know first: others are told before we hand up what they wait for, too."""
-        self.replica.stable_said = stable
+        self.replica.stable_said = max(self.replica.stable_said, stable)
         if not self.carrier.delivers_batches:
             self.learn_stable(stable)
         elif not self._is_to_deliver:

@@ -132,8 +132,8 @@ def l5(stream: GroupStream) -> Iterator[Violation]:
 def s1(stream: GroupStream) -> Iterator[Violation]:
     """What a leader announces ``stable``, or a server delivers before that, is held by k servers of its view.
 
-    A server holds what it said it does in this epoch (``held``), and the log with which it installed it; the leader
-    holds what it ordered. Counted are the processes that the view names, in durable groups the disks, and there what
+    A server, the leader among them, holds what it said it does in this epoch (``held``), and the log with which it
+    installed it. Counted are the processes that the view names, in durable groups the disks, and there what
     was held is on disk. Numbers that were announced or delivered in a lower epoch already are not asked about again.
     """
     servers = Servers(stream.durable)
@@ -141,7 +141,7 @@ def s1(stream: GroupStream) -> Iterator[Violation]:
     holds: dict[int, dict[Server, int]] = {}
     on_disk: dict[str, int] = {}
     announced: dict[int, int] = {}
-    for line in stream.of("boot", "persisted", "view_installed", "ordered", "held", "stable", "delivered"):
+    for line in stream.of("boot", "persisted", "view_installed", "held", "stable", "delivered"):
         if line.op == "boot":
             servers.see(line)
             if lives.see(line):

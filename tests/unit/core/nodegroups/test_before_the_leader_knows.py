@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from groupsvcd.core.nodegroups.phases import Phase
-from groupsvcd.core.peer_messages import Answered, Claim, Tell, Data, DataHeld, Held, NodeEntry, NodeList, Order
 from groupsvcd.core.nodegroups.controls import ViewStarted, decode_control, encode_control
+from groupsvcd.core.nodegroups.phases import Phase
+from groupsvcd.core.peer_messages import Answered, Claim, Data, DataHeld, Held, NodeEntry, NodeList, Order, Tell
 from groupsvcd.core.stream.entries import decode_entry, encode_entry, is_reference
 from groupsvcd.core.stream.server import Server
-from tests.unit.core.nodegroups.carriers import GROUP, Carriers
+from tests.unit.core.nodegroups.carriers import Carriers
 
 
 def _ordered(nodes: Carriers) -> list[Order]:
@@ -87,7 +87,8 @@ def _announced_and_not_handed_up() -> Carriers:
 def test_a_leader_that_lost_its_lease_before_handing_up_does_so_later() -> None:
     nodes = _announced_and_not_handed_up()
     status = nodes.about("D")
-    assert status is not None and status.stable > status.delivered
+    assert status is not None
+    assert status.stable > status.delivered
     nodes.heal()
     nodes.run(0.3)
     print(nodes.incarnation("D"), nodes.user("D").losses)
