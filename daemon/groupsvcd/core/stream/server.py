@@ -126,8 +126,10 @@ class Server:
         """The leader orders entries."""
         if order.epoch < self.promised:
             self.refuse(sender)
-        elif order.epoch == self.log.accepted and self.builder is None and not self.disk_hangs:
+        elif order.epoch == self.log.accepted and not self.disk_hangs:
             self._hears(sender)
+            if self.builder is not None:
+                return  # we followed this epoch and are to open it: what comes now is repaired when the log is there
             self._nearly = max(self._nearly, order.nearly)
             fresh = self.replica.offer(order.first_seq, order.entries)
             if fresh:
@@ -142,6 +144,8 @@ class Server:
             self.refuse(sender)
         elif beat.epoch == self.log.accepted:
             self._hears(sender)
+            if self.builder is not None:
+                return
             self._nearly = max(self._nearly, beat.nearly)
             self.replica.intake.expect(beat.last, self.turn.now)
             self.replica.began = beat.began

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from zlib import crc32
 
 import pytest
 
@@ -10,6 +11,7 @@ from groupsvcd.core.effects import Effect, Journal, Persist, SendToPeer
 from groupsvcd.core.invariants import InvariantBroken
 from groupsvcd.core.peer_messages import (
     Beat,
+    Data,
     DataAsk,
     Held,
     Open,
@@ -37,15 +39,15 @@ class Stage:
     """Server C on a disk whose writes the test completes."""
 
     def __init__(
-        self, stored: StoredStream | None = None, *, carrier: type[Carrier] = Carrier, **retention: int
-    ) -> None:
+        self, stored: StoredStream | None = None, *, carrier: type[Carrier] = Carrier, complete: bool = True,
+        **retention: int,
+    ) -> None:  # fmt: skip
         self.turn = Turn("C")
         self.turn.now = 10.0
         self.host = ListHost()
         stored = stored or StoredStream(promised=7, accepted=7, entries=entries("ab"))
-        self.server = Server(
-            replica_of(self.turn, self.host, stored, ABC, carrier=carrier, **retention), stored.promised, 2
-        )
+        replica = replica_of(self.turn, self.host, stored, ABC, carrier=carrier, **retention)
+        self.server = Server(replica, stored.promised, 2, complete=complete)
         self.writes: list[Persist] = []
 
     def said(self) -> list[tuple[str, PeerMessage]]:
@@ -175,6 +177,21 @@ def test_a_payload_that_the_leader_keeps_no_longer_does_not_keep_a_server_out() 
     stage.server.on_repair("B", Repair(0, 8, 3, 4, (), 3, 0, len(state), state))
     assert [("B", Opened(0, 8, 3))] == stage.sync()
     assert [entry("a"), entry("b"), entry("c")] == stage.host.delivered
+
+
+def test_who_opens_the_epoch_it_has_followed_takes_nothing_in_meanwhile() -> None:
+    """C followed A and is to be a server; it waits for a payload, and the stream goes on. Nothing stable is cut off."""
+    payload = b"x" * 100
+    reference = encode_reference("E", 1, 1, len(payload), crc32(payload))
+    stage = Stage(StoredStream(promised=7, accepted=7, entries=(entry("a"), reference)), complete=False)
+    stage.server.on_open("A", Open(0, 7, 6, 2, 1, 0))
+    stage.server.on_order("A", Order(0, 7, 3, entries("c"), 3))
+    stage.server.on_beat("A", Beat(0, 7, 3, 3, 0))
+    stage.server.on_data(Data(0, "E", 1, 1, payload))
+    assert ("A", Opened(0, 7, 2)) in stage.sync()
+    stage.server.on_order("A", Order(0, 7, 3, entries("c"), 3))
+    stage.sync()
+    assert (3, 3) == (stage.server.log.last, stage.server.delivered)
 
 
 def test_of_another_epochs_log_only_what_is_stable_is_kept() -> None:
