@@ -30,6 +30,9 @@ FORMED_PER_S = 1_000
 """Groups that begin per second; their second and third members come 0.3 s later each."""
 
 BODY_BYTES = 100
+CARRIED_BYTES = 7
+"""A group in an Alive: an array of two, id and epoch."""
+
 MEMBER_BYTES = 18
 VIEW_BYTES = 60
 """An entry that changes the members, and one of two where one begins a view and the other changes the members."""
@@ -112,7 +115,7 @@ class Story:
         self._compare("idle groups, per second", groups, 1 / seconds, within=0.05)
         served = self._served()
         carried = {name: count for name, count in served.items() if count}
-        alive = self.sizes["Alive"] + 6.0 * sum(carried.values()) / (n - 1)
+        alive = self.sizes["Alive"] + CARRIED_BYTES * sum(carried.values()) / (n - 1)
         self.table.add(Line("bytes of an Alive", alive, self._bytes_of("Alive"), 0.15))
         self._loads(seconds)
 
