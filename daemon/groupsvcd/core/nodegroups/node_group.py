@@ -314,6 +314,8 @@ class NodeGroup:
         """Nothing is done for this group any more; who still wants it is told, and may join again."""
         if self.phase is Phase.OVER:
             return
+        if self.seat is not None:
+            self.seat.deliver_announced()
         self.hand_up()
         if self.seat is not None:
             self.seat.give_up()

@@ -434,6 +434,11 @@ class Seat:
         elif self.recovery is not None:
             self.recovery.recount()
 
+    def deliver_announced(self) -> None:
+        """What we told others to be stable is delivered here, too, before the group is over for us."""
+        if self.leading is not None and self.turn.now < self.replica.carrier.valid_until:
+            self.leading.server.learn_stable(0)
+
     def give_up(self) -> None:
         """The group is over for this node."""
         self._stop_leading()

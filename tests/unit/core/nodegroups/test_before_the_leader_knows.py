@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from groupsvcd.core.effects import Afterwards, Journal
+from groupsvcd.core.events import LocalCall
 from groupsvcd.core.nodegroups.controls import ViewStarted, decode_control, encode_control
 from groupsvcd.core.nodegroups.phases import Phase
 from groupsvcd.core.peer_messages import Answered, Claim, Data, DataHeld, Held, NodeEntry, NodeList, Order, Tell
@@ -28,6 +30,20 @@ def _payload_of_a_dead_origin() -> Carriers:
     for name, late in said:
         nodes.frame(name, "D", late)
     return nodes
+
+
+def test_a_leader_whose_group_ends_has_delivered_before_what_it_called_stable() -> None:
+    """B4. The last member leaves, and the answer of the directory comes before the entries were handed up."""
+    nodes = Carriers.with_group("D")
+    engine, part = nodes.engines["D"], nodes.part("D")
+    effects = engine.step(LocalCall(lambda: engine.groups.submit(part.name, [b"a"]) and None), nodes.now)
+    late = [effect.action for effect in effects if isinstance(effect, Afterwards)]
+    assert 1 == len(late)
+    effects = engine.step(LocalCall(lambda: part.end("left")), nodes.now)
+    effects += engine.step(LocalCall(late[0]), nodes.now)
+    ops = [effect.op for effect in effects if isinstance(effect, Journal) and effect.op in ("delivered", "group_lost")]
+    assert ["delivered", "group_lost"] == ops
+    assert ["a"] == nodes.texts("D")
 
 
 def test_nothing_of_a_node_is_numbered_after_its_failure() -> None:
