@@ -520,7 +520,8 @@ class Leading:
         if self.station.member.isolated or self.server.disk_hangs:
             self._beat_at = self._next_beat()
             return  # a leader that cannot write falls silent, so that another one is asked for
-        self.sequencer.holds(self.turn.node, self.server.held_upto)
+        if self.server.held_upto > self.sequencer.held_by(self.turn.node):
+            self.server.say_held()  # it was written while we had no lease
         self.server.report_payloads()
         self.server.learn_stable(0)  # what was announced just before our lease ended
         before, self.sequencer.discard = self.sequencer.discard, self._discard_line()
