@@ -495,6 +495,13 @@ class Leading:
                 self.server.carrier.vouch(name, Accepted(self.server.stream, incarnation, n, self.server.stable))
             self._accepted.clear()
 
+    def _count_ourselves(self) -> None:
+        """Our own copy counts; our word of it is not said to ourselves if we had no lease when the write was safe."""
+        upto = self.server.held_upto
+        if upto > self.sequencer.held_by(self.turn.node):
+            self.turn.journal("held", group=self.server.stream, epoch=self.view.epoch, seq=upto)
+            self.sequencer.holds(self.turn.node, upto)
+
     def _next_beat(self) -> float:
         """At the same moments as all groups that this node leads: what is for one node then goes in one frame.
 
@@ -520,7 +527,7 @@ class Leading:
         if self.station.member.isolated or self.server.disk_hangs:
             self._beat_at = self._next_beat()
             return  # a leader that cannot write falls silent, so that another one is asked for
-        self.sequencer.holds(self.turn.node, self.server.held_upto)
+        self._count_ourselves()
         self.server.report_payloads()
         self.server.learn_stable(0)  # what was announced just before our lease ended
         before, self.sequencer.discard = self.sequencer.discard, self._discard_line()
