@@ -181,6 +181,8 @@ class Server:
         def safe() -> None:
             if self.log.accepted == epoch:
                 self.persisted_upto = max(self.persisted_upto, upto)
+                if self.leader == self.turn.node and self.turn.now < self.carrier.valid_until:
+                    self.say_held()
 
         record = AppendRecord(self.stream, upto - len(fresh) + 1, fresh)
         self.replica.write(record, then=self._held(upto), done=safe)
@@ -190,8 +192,8 @@ class Server:
         self.say_held()
 
     def _held(self, upto: int) -> tuple[SendToPeer | Journal, ...]:
-        if not self.leader or not self.complete:
-            return ()
+        if self.leader in ("", self.turn.node) or not self.complete:
+            return ()  # to ourselves we say it when it is so
         epoch, upto = self.log.accepted, min(upto, self.replica.library.complete_upto)
         held = Held(self.stream, epoch, upto, self.delivered)
         told = Journal("held", self.stream, epoch, upto, valid_until=self.carrier.valid_until)
