@@ -55,7 +55,12 @@ class GroupCarrier(Carrier):
         if not self._is_described:
             self._is_described = True
             records = (AboutRecord(self.stream, self._about), *records)
-        self.turn.persist(*records, then=then, done=done)
+
+        def safe() -> None:
+            if done is not None and not self._is_over:  # else nobody is there any more to whom it matters
+                done()
+
+        self.turn.persist(*records, then=then, done=safe)
 
     def found_on_disk(self, *, is_described: bool, is_stored: bool) -> None:
         """A restart: the disk knows the group, or should; and perhaps a log of it."""

@@ -182,25 +182,22 @@ class Server:
                 self.turn.round_trip.append(self._say_news)
             return
 
-        # A leader says it to itself in a step of its own, by the lease that it has then; else its next beat does.
-        is_leader = self.leader == self.turn.node and self.carrier.valid_until < math.inf
-
         def safe() -> None:
             if self.log.accepted == epoch:
                 self.persisted_upto = max(self.persisted_upto, upto)
-            if is_leader and self.turn.now < self.carrier.valid_until:
-                self.say_held()
+                if self.leader == self.turn.node and self.turn.now < self.carrier.valid_until:
+                    self.say_held()
 
         record = AppendRecord(self.stream, upto - len(fresh) + 1, fresh)
-        self.replica.write(record, then=() if is_leader else self._held(upto), done=safe)
+        self.replica.write(record, then=self._held(upto), done=safe)
 
     def _say_news(self) -> None:
         self._has_news = False
         self.say_held()
 
     def _held(self, upto: int) -> tuple[SendToPeer | Journal, ...]:
-        if not self.leader or not self.complete:
-            return ()
+        if self.leader in ("", self.turn.node) or not self.complete:
+            return ()  # to ourselves we say it when it is so
         epoch, upto = self.log.accepted, min(upto, self.replica.library.complete_upto)
         held = Held(self.stream, epoch, upto, self.delivered)
         told = Journal("held", self.stream, epoch, upto, valid_until=self.carrier.valid_until)

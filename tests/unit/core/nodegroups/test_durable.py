@@ -234,6 +234,22 @@ def test_payloads_that_nobody_will_refer_to_any_more_do_not_stay_on_a_disk_for_e
     assert {} == nodes.disks["E"].logs[nodes.id()].payloads
 
 
+def test_a_write_that_is_done_after_the_group_is_over_brings_nothing_back() -> None:
+    """B4, B5. E waits for a payload to be on its disk; then it has left, and the disk finishes what it was given."""
+    nodes = Carriers.with_group("DEF", parameters={"inline_bytes_max": 8}, durable=True)
+    nodes.hang_disk("E")
+    nodes.submit("D", "a large one")
+    nodes.run(0.3)
+    part = nodes.part("E")
+    nodes.act("E", lambda groups: part.end("left"))
+    nodes.run(0.01)
+    nodes.forget_the_past()
+    nodes.mend_disk("E")
+    nodes.run(0.1)
+    assert [] == [line.op for line in nodes.journal if line.node == "E" and line.op in ("delivered", "members")]
+    assert not any(log.about for log in nodes.disks["E"].logs.values())
+
+
 # --- Power loss at any moment ---
 
 
