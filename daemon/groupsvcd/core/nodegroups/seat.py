@@ -347,7 +347,9 @@ class Seat:
 
     def _server_behind(self, sender: Sender) -> bool:
         """Whether this very process may speak as a server in what we recover."""
-        server = self.station.server((sender.name, sender.incarnation), durable=self.group.settings.durable)
+        server = self._mine  # our own list may not have this process yet
+        if sender.name != self.turn.node:
+            server = self.station.server((sender.name, sender.incarnation), durable=self.group.settings.durable)
         return self._granted is not None and self._granted.recognises(server)
 
     def on_promised(self, sender: Sender, message: Promised) -> None:

@@ -81,7 +81,8 @@ def v4(stream: GroupStream) -> Iterator[Violation]:
     *One*: an epoch is made active at one incarnation only, once.
 
     *One chain*: by epoch, each active view names as its base the active view before it. A view may be active
-    although its leader died before it learnt so: then the base lies between the two, and was installed somewhere.
+    although its leader died before it learnt so: then the base lies between the two, and was installed somewhere; or it
+    is the first, which is active by being formed, and has the group's id as its epoch.
 
     *From enough*: when the log of an active view is ``recovered``, at least |S| - k + 1 servers of its base have
     promised the epoch; or one has promised that had installed a view above the base, whose log has it all. In forced
@@ -108,7 +109,7 @@ def _chain(stream: GroupStream) -> Iterator[Violation]:
         assert view.active_at is not None
         expected = before.epoch if before is not None else 0
         base = view.base or 0
-        silently = base > expected and base in stream.views and base < view.epoch
+        silently = base > expected and (base in stream.views or base == stream.id) and base < view.epoch
         if base != expected and not silently:
             text = f"epoch {view.epoch} became active on base {base}, but {expected} was active before it"
             yield Violation("V4", text, view.active_at.i)
