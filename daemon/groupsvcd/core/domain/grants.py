@@ -138,8 +138,10 @@ class Grants:
         groups = self.directory.groups
         for group_id, epoch in carried:
             group = groups.get(group_id)
-            if group is None or (epoch < group.active.epoch and sender[0] not in group.active.names):
-                self.correct(sender[0], group_id, group)
+            if group is None or (epoch < group.active.epoch and (group.fast or sender[0] not in group.active.names)):
+                self.correct(
+                    sender[0], group_id, group
+                )  # who leads a fast group by an old view is heard by its members
 
     def correct(self, name: str, group_id: int, group: Group | None) -> None:
         """Tell a node how a group is."""

@@ -25,6 +25,8 @@ ORDER_BYTES_MAX = 224 * 1024
 class Sequencer:
     """Orders the entries of one epoch."""
 
+    ack_required = False  # whether everybody is asked to say once it has what leaves now; servers do so anyway
+
     def __init__(self, server: Server, epoch: int, k: int, origins: DuplicateFilter, timers: Timers) -> None:
         self.turn = server.turn
         self.server = server
@@ -96,7 +98,10 @@ class Sequencer:
         if not self.carrier.durable:
             self._hold_own()
         for entries in _that_fit(fresh):
-            order = Order(server.stream, self.epoch, first, entries, self._stable_told, self.discard, self.began)
+            order = Order(
+                server.stream, self.epoch, first, entries, self._stable_told, self.discard, self.began,
+                self.ack_required,
+            )  # fmt: skip
             self.carrier.publish(order)
             first += len(entries)
         self._beat_at = self.turn.now + self._timers.beat_interval
