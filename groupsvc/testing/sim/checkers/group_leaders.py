@@ -66,13 +66,14 @@ def l3(stream: GroupStream) -> Iterator[Violation]:
 
     In volatile groups from the ``promise`` on. In durable ones, as in the domain's stream, from when the server has
     sent a binding message of the epoch or has booted with it on its disk: one sync may cover an append and the promise
-    after it.
+    after it. In fast groups who has promised delivers nothing of a lower epoch either: it reported all it delivered.
     """
     lives = Lives()
     servers = Servers(stream.durable)
     on_disk: dict[str, int] = {}
     bound: dict[Server, int] = {}
-    for line in stream.of("boot", "persisted", "spoke", "promise", "held", "view_installed"):
+    accepting = ("held", "view_installed", "delivered") if stream.fast else ("held", "view_installed")
+    for line in stream.of("boot", "persisted", "spoke", "promise", *accepting):
         if line.op == "boot":
             servers.see(line)
             if lives.see(line):
