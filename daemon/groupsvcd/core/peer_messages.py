@@ -157,8 +157,8 @@ class Claim(StreamMessage, tag=int(Kind.CLAIM)):
 
     In the domain stream ``voters`` are the (name, state id) of the holders as of the end of the claimant's log: only
     these may promise. A disk that holds nothing yet may do so only if it is in ``admitted``: a founder's, or one whose
-    admission is known to be stable. In a group's stream ``view`` is what the directory granted; in a fast group it goes
-    to every member (``from_all``), and who is none answers that it has nothing.
+    admission is known to be stable. In a group's stream ``view`` is what the directory granted. ``from_all``: in a fast
+    group it goes to every member, in a forced view to whoever may have something; who has nothing answers that.
     """
 
     epoch: int

@@ -130,6 +130,11 @@ class Grants:
             leader = pending.leader if pending.leader in of_active else of_active[0]
             k = min(group.k_wanted, len(servers))
             self._order(ProposeView(group.id, group.newest_epoch, leader, servers, k, self._me()))
+        elif pending.forced and servers:
+            self.turn.mark("group-server-unable")
+            self._continue(
+                group, servers[0][0], servers
+            )  # none of them was in the view that is lost, and yet they served
 
     # --- Mismatches ---
 
