@@ -204,7 +204,8 @@ class Order(StreamMessage, tag=int(Kind.ORDER)):
     """Entries in their order; what is up to ``stable`` may be delivered, what is up to ``discard`` forgotten.
 
     ``began`` is the number of the first entry of a group's view: whoever has delivered that number by an older one has
-    delivered what is lost for ever. ``ack``: everybody is to say once it has all of this; only fast groups do without.
+    delivered what is lost for ever. Up to ``nearly`` only one more server is needed: one that holds as much knows that
+    it is stable. ``ack``: everybody is to say once it has all of this; only fast groups do without.
     """
 
     epoch: int
@@ -213,6 +214,7 @@ class Order(StreamMessage, tag=int(Kind.ORDER)):
     stable: int
     discard: int = 0
     began: int = 0
+    nearly: int = 0
     ack: bool = False
 
 
@@ -228,8 +230,9 @@ class Held(StreamMessage, tag=int(Kind.HELD)):
 class Beat(StreamMessage, tag=int(Kind.BEAT)):
     """Where the stream stands, so that a lost tail is noticed: the SYNC of a group.
 
-    ``round`` is given back in the Held that answers, so that the leader knows that it still leads. ``views`` are those
-    of the log, in a fast group: who was not asked for its promise finds out whether its own entries are in that log.
+    ``began`` and ``nearly`` as in an Order. ``round`` is given back in the Held that answers, so that the leader knows
+    that it still leads. ``views`` are those of the log, in a fast group: who was not asked for its promise finds out
+    whether its own entries are in that log.
     """
 
     epoch: int
@@ -238,6 +241,7 @@ class Beat(StreamMessage, tag=int(Kind.BEAT)):
     checkpoint: int
     discard: int = 0
     began: int = 0
+    nearly: int = 0
     round: int = 0
     views: Views = ()
 
@@ -478,10 +482,11 @@ class Left(StreamMessage, tag=int(Kind.LEFT)):
 
 
 class Complaint(PeerMessage, tag=int(Kind.COMPLAINT)):
-    """I serve this group and do not hear the leader of ``epoch``; or, if that view is pending, I cannot serve in it."""
+    """I serve this group and do not hear the leader of ``epoch``; or I am to serve in that view and am ``unable``."""
 
     group: int
     epoch: int
+    unable: bool = False
 
 
 class Orphan(PeerMessage, tag=int(Kind.ORPHAN)):

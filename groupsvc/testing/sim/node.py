@@ -23,6 +23,7 @@ from groupsvc.wire import frames
 from groupsvc.wire.client_messages import ClientRequest, Status
 from groupsvc.wire.kinds import FrameKind
 from groupsvcd.core.effects import (
+    Afterwards,
     Connect,
     Disconnect,
     Effect,
@@ -41,6 +42,7 @@ from groupsvcd.core.parameters import Parameters
 from groupsvcd.core.peer_messages import (
     DOMAIN_TOPIC,
     PEER_CODEC,
+    LeaderAlive,
     PeerMessage,
 )
 
@@ -113,7 +115,7 @@ class Node:
         self.undone: list[Effect] = []
         self.inbox: list[tuple[Callable[[Any], None], Any]] = []
         self.addresses: dict[str, str] = {}
-        self.wishes = Wishes(world.network.audiences)
+        self.wishes = Wishes(world.network.audiences, self.name)
         self.spoken: set[tuple[type[PeerMessage], int, int]] = set()
 
     # --- The process ----------------------------------------------------------------------------------
@@ -255,11 +257,7 @@ class Node:
         engine = self.engine
         if engine is None:
             return
-        now = self.offset + self.rate * self.world.t
-        if now > self.now:
-            self.now = now
-        else:
-            now = self.now
+        self.now = now = max(self.now, self.offset + self.rate * self.world.t)
         self.steps += 1
         try:
             effects = engine.step(event, now)
@@ -414,7 +412,7 @@ class Node:
     def _put_off(self, effects: Sequence[Effect]) -> None:
         # What the engine says of itself was so when it took the step; only what others would see waits.
         for effect in effects:
-            if isinstance(effect, Journal):
+            if isinstance(effect, Journal) and effect.valid_until == math.inf:
                 self.journal(effect)
             else:
                 self.undone.append(effect)
@@ -441,7 +439,8 @@ class Node:
                 else:
                     messages.append(effect.message)  # type: ignore[union-attr, arg-type]
             elif kind is Journal:
-                self.journal(effect)  # type: ignore[arg-type]
+                if effect.valid_until >= clock:  # type: ignore[union-attr]
+                    self.journal(effect)  # type: ignore[arg-type]
             elif kind is Multicast:
                 if effect.valid_until < clock:  # type: ignore[union-attr]
                     world.dropped_stale += 1
@@ -459,6 +458,8 @@ class Node:
                     world.dropped_stale += 1
                     continue
                 world.clients.replied(self, effect.client, effect.message, at)
+            elif kind is Afterwards:
+                world.push(at, self._do_afterwards, self.process, effect.action)  # type: ignore[union-attr]
             elif isinstance(effect, Connect | Disconnect | Subscribe | Unsubscribe):
                 self._change_links(effect, at)
             elif isinstance(effect, Halt):
@@ -468,6 +469,10 @@ class Node:
                 return
         if outgoing is not None:
             self._flush(outgoing, at)
+
+    def _do_afterwards(self, process: int, action: Callable[[], None]) -> None:
+        if process == self.process:
+            self._step_or_queue(LocalCall(action))
 
     def _change_links(self, effect: Connect | Disconnect | Subscribe | Unsubscribe, at: float) -> None:
         wishes, network = self.wishes, self.world.network
@@ -492,15 +497,17 @@ class Node:
             return
         network = world.network
         process = self.process
+        spoken = self.spoken
         for target, messages in outgoing.items():
             peer, topic = (target, DIRECT) if isinstance(target, str) else ("", target)
             for message in messages:
                 kind = type(message)
                 if kind in SPOKEN:
                     # LeaderAlive is of the domain stream and does not say so.
-                    key = (kind, getattr(message, "stream", 0), message.epoch)  # type: ignore[attr-defined]
-                    if key not in self.spoken:
-                        self.spoken.add(key)
+                    stream = message.stream if kind is not LeaderAlive else 0  # type: ignore[attr-defined]
+                    key = (kind, stream, message.epoch)  # type: ignore[attr-defined]
+                    if key not in spoken:
+                        spoken.add(key)
                         self._spoke(SPOKEN[kind], key[1], key[2])
                         if self.process != process:
                             return

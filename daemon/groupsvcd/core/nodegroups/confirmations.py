@@ -82,10 +82,11 @@ class Confirmations:
         """Tell when this node's submission ``n`` is held by k, or seen by all."""
         self._waits.append(_Wait(user, n, seen, told))
 
-    @property
-    def wants_ack(self) -> bool:
-        """Whether what is submitted now, or again, is to be acknowledged."""
-        return any(not wait.seq for wait in self._waits)
+    def before_sending(self) -> None:
+        """What is submitted now, or again, is to be acknowledged if somebody waits for it; and questions leave."""
+        if self.group.submitter is not None and self.group.is_member:
+            self.group.submitter.ack = any(not wait.seq for wait in self._waits)
+            self.tick()
 
     def sync(self, user: User, told: Told) -> None:
         """Tell when everything that was ordered until now has been given to the users here."""
@@ -94,7 +95,11 @@ class Confirmations:
         self._ask_anew()
 
     def on_synced(self, synced: Synced) -> None:
-        """The leader says how far the stream was when a question came."""
+        """The leader says how far the stream was when a question came; one of an older epoch was asked anew since."""
+        seat = self.group.seat
+        epoch = seat.replica.log.accepted if seat is not None else 0
+        if synced.to != self.group.station.identity.incarnation or synced.epoch < epoch:
+            return
         for question in self._questions:
             if question.number == synced.number and question.seq < 0:
                 question.seq = synced.seq

@@ -162,7 +162,7 @@ class FastSeat(Seat):
         """Others have to do it."""
         member = self.station.member
         if member.hears_leader and not member.isolated:
-            self.turn.send(member.leader, Complaint(self.group.id, epoch))
+            self.turn.send(member.leader, Complaint(self.group.id, epoch, unable=True))
 
     # --- Messages ---
 

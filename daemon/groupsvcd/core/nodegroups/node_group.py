@@ -4,6 +4,9 @@ It becomes a member by its ``entrance``, and ceases to be one when nobody on thi
 
     carrying   -- nobody needs it -->     leaving    -- removed -->      over
 
+A leader that leaves hands over first. If meanwhile somebody here needs the group again, it stays: there may be nobody
+to hand over to. The only node with a disk carries a durable group as long as others take part in it.
+
 While it carries the group it has a *seat* in its stream (see ``seat``). Without a lease the node is isolated: then it
 only promises, reports and gives repairs.
 """
@@ -79,7 +82,7 @@ class NodeGroup:
         self.settings = GroupSettings(attributes, station.parameters)
         self.phase = Phase.FINDING
         self.users: list[User] = []
-        self.returning: list[User] = []
+        self.returning: list[tuple[User, Machine | None]] = []  # who joins again when this node has left
         self.leaving: set[NodeId] = set()  # who told us, as leader, that it leaves
         self.roll = Roll(self.settings.logical_lifetime)
         self.machine: Machine | None = None
@@ -114,7 +117,8 @@ class NodeGroup:
     @property
     def is_member(self) -> bool:
         """Whether this node carries the group; after a restart also before the others have it as a member again."""
-        return self.phase in (Phase.CARRYING, Phase.LEAVING, Phase.RETURNING)
+        phase = self.phase
+        return phase is Phase.CARRYING or phase is Phase.LEAVING or phase is Phase.RETURNING
 
     @property
     def delivered(self) -> int:
@@ -130,13 +134,15 @@ class NodeGroup:
     def add_user(self, user: User, machine: Machine | None = None) -> None:
         """Somebody on this node takes part."""
         if self.is_leaving:
-            self.returning.append(user)  # it joins again when this node has left
+            self.returning.append((user, machine))
+            self._again_soon()
             return
-        if self.seat is not None and not self.users and self.settings.machine != (machine is not None):
+        is_there = self.seat is not None or self.phase is Phase.RETURNING
+        if is_there and not self.users and self.settings.machine != (machine is not None):
             user.lost(other_machines(self.settings.machine))
             return
         self.hand_up()
-        if self.seat is not None and self.machine is None:
+        if is_there and self.machine is None and not self.users:
             self.late_machine = machine
         self.users.append(user)
         if self.phase is Phase.CARRYING:
@@ -162,12 +168,15 @@ class NodeGroup:
 
     def remove_user(self, user: User) -> None:
         """Somebody on this node takes part no longer; with the last one the node leaves."""
-        if user in self.returning:
-            self.returning.remove(user)
+        waiting = [one for one in self.returning if one[0] is user]
+        if waiting:
+            self.returning.remove(waiting[0])
             user.lost("left")
         if user not in self.users:
             return
         self.hand_up()
+        if user is self.users[0]:
+            self.machine = self.late_machine = None  # nobody applies entries to it any more
         self.users.remove(user)
         if self.confirmations is not None:
             self.confirmations.forget(user)
@@ -176,11 +185,19 @@ class NodeGroup:
             return
         if self.phase is Phase.CARRYING:
             self.leave()
+        elif self.phase is Phase.RETURNING:
+            self._is_to_leave = True
         elif not self.is_member and self.phase is not Phase.FORMING:
             # An Insert may be on its way. Whoever gets an answer without wanting one leaves again.
             self.phase = Phase.OVER if self.phase is Phase.FINDING else self.phase
             if self.phase is Phase.OVER:
                 self._over(self)
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing new can be submitted at the moment, or ""; what was submitted before is ordered in the end."""
+        here = self.seat.refusal if self.seat is not None else ""
+        return here or (self.submitter.refused_because if self.submitter is not None else "")
 
     def disseminate(self, n: int, payload: bytes) -> None:
         """A large payload of ours goes to all who carry the group, and to our own copy."""
@@ -218,12 +235,11 @@ class NodeGroup:
             block_bytes=parameters.checkpoint_block_bytes,
         )  # fmt: skip
         assert self.carrier is not None
+        copy = (self.carrier, stored, (), retention, self._timers, station.rng, self)
         if self.settings.fast:
-            fast = FastReplica(self.carrier, stored, (), retention, self._timers, station.rng, self)
-            self.seat = FastSeat(self, fast, self._activate)
+            self.seat = FastSeat(self, FastReplica(*copy), self._activate)
         else:
-            replica = Replica(self.carrier, stored, (), retention, self._timers, station.rng, self)
-            self.seat = Seat(self, replica, self._activate)
+            self.seat = Seat(self, Replica(*copy), self._activate)
         return self.seat
 
     def now_member(self) -> None:
@@ -234,7 +250,8 @@ class NodeGroup:
         self.link()
         for user in tuple(self.users):
             self._tell_joined(user)
-        if self._is_to_leave and not self.users:
+        is_to_leave, self._is_to_leave = self._is_to_leave, False
+        if is_to_leave and not self.users:
             self.leave()
 
     def inserted(self, seq: int, names: tuple[str, ...]) -> None:
@@ -274,21 +291,41 @@ class NodeGroup:
         if seat is None:
             return
         if seat.leading is not None:
+            if self.returning and seat.leading.stay():
+                self._stay()
+                return
             self.leaving.add(self.station.me)
             seat.leading.consider_view()
         elif seat.replica.leader and seat.replica.leader != self.turn.node:
             self.turn.send(seat.replica.leader, Leave(self.id, self.key))
 
+    def _stay(self) -> None:
+        """We lead the group, and somebody here needs it again."""
+        self.turn.mark("group-stays")
+        self.phase = Phase.CARRYING
+        returning, self.returning = self.returning, []
+        for user, machine in returning:
+            self.add_user(user, machine)
+        if not self.users:
+            self.leave()  # none of them fits
+
     def on_left(self, sender: Sender, message: Left) -> None:
-        """We are no member."""
+        """We are no member. That we are no server either, only a view without us can say."""
         mine = (message.to, message.term) == (self.station.identity.incarnation, self.key)
-        if mine and self.phase is Phase.LEAVING:
+        if mine and self.phase is Phase.LEAVING and not self._is_counted_on:
             self.end("left")
+
+    @property
+    def _is_counted_on(self) -> bool:
+        """Whether, for all we know, a view counts on what our disk holds: then it must not be forgotten."""
+        return self.carrier is not None and self.carrier.is_stored
 
     def end(self, reason: str) -> None:
         """Nothing is done for this group any more; who still wants it is told, and may join again."""
         if self.phase is Phase.OVER:
             return
+        if self.seat is not None:
+            self.seat.deliver_announced()
         self.hand_up()
         if self.seat is not None:
             self.seat.give_up()
@@ -318,8 +355,9 @@ class NodeGroup:
         self.leaving.clear()
         self._inserted_seq, self._repeat_at = 0, math.inf
         self.machine = self.late_machine = None
-        self._is_to_leave = self.is_leaving
-        users, self.users = self.users, []
+        self._is_to_leave = self._is_to_leave or self.is_leaving
+        users = [*self.users, *(user for user, _ in self.returning)]
+        self.users, self.returning = [], []
         self._forget_questions()
         self.entrance.go_on()
         for user in users:
@@ -335,16 +373,8 @@ class NodeGroup:
 
     def on_synced(self, sender: Sender, message: Synced) -> None:
         """How far the stream was when we asked."""
-        epoch = self.seat.replica.log.accepted if self.seat is not None else 0
-        if message.to == self.station.identity.incarnation and message.epoch >= epoch:
-            if self.confirmations is not None:
-                self.confirmations.on_synced(message)
-
-    def confirm(self) -> Confirmations:
-        """Where questions about the stream are asked."""
-        if self.confirmations is None:
-            self.confirmations = Confirmations(self)
-        return self.confirmations
+        if self.confirmations is not None:
+            self.confirmations.on_synced(message)
 
     def _forget_questions(self) -> None:
         if self.confirmations is not None:
@@ -372,6 +402,9 @@ class NodeGroup:
             return
         if message.reason == "gap":
             self.submitter.close_gap(message.last_n)
+        elif message.reason == "no disk":
+            self.turn.mark("group-no-disk")
+            self.submitter.refused_because = f"{sender.name} leads the group, and its disk is full or hangs"
         elif self.submitter.is_outstanding(message.first_n):
             self.turn.mark("group-too-old")
             self.submitter.start_anew(message.last_n)
@@ -383,6 +416,7 @@ class NodeGroup:
         """These entries are stable and next in order; only the last may be one of the leader's own."""
         if not self._batch:
             self._batch_first = first_seq
+            self.touch(self)
         self._batch += entries
         last = entries[-1]
         newest = self.roll.note(first_seq, entries if last.origin else entries[:-1])
@@ -463,6 +497,7 @@ class NodeGroup:
         self.hand_up()
         users, self.users = self.users, []
         self._forget_questions()
+        self.machine = self.late_machine = None
         if self.phase is Phase.CARRYING:
             self.leave()
         for user in users:
@@ -501,11 +536,11 @@ class NodeGroup:
 
     def send_submitted(self) -> None:
         """Send what was submitted in this step, all at once."""
-        if self.submitter is not None and self.is_member:
-            if self.confirmations is not None:
-                self.submitter.ack = self.confirmations.wants_ack
-                self.confirmations.tick()
-            self.submitter.send_new(max(self.delivered, self._inserted_seq))
+        if self.confirmations is not None:
+            self.confirmations.before_sending()
+        submitter = self.submitter
+        if submitter is not None and submitter.has_unsent and self.is_member:
+            submitter.send_new(max(self.delivered, self._inserted_seq))
 
     def flush(self) -> None:
         """Send what was numbered in this step."""
@@ -525,7 +560,9 @@ class NodeGroup:
             self.entrance.look_for_ourselves()
             is_in = self.station.me in self.roll.members or self.delivered < self._inserted_seq
             if self.phase in (Phase.CARRYING, Phase.LEAVING) and not is_in:
-                self.end("left" if self.phase is Phase.LEAVING else "this node was removed from the group")
+                removed = "this node was removed from the group"
+                if not (self._is_counted_on and self.go_on(removed, self.key)):
+                    self.end("left" if self.phase is Phase.LEAVING else removed)
                 return
             members = tuple(self.roll.members)
             for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():

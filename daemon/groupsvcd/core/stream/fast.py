@@ -143,6 +143,11 @@ class FastServer(Server):
     def _hold(self, fresh: tuple[bytes, ...]) -> None:
         self.persisted_upto = self.log.last
 
+    def _deliver(self) -> None:
+        self._is_to_deliver = False
+        if self.log.accepted == self.promised:
+            super()._deliver()
+
     def on_order(self, sender: str, order: Order) -> None:
         """The leader orders entries."""
         super().on_order(sender, order)

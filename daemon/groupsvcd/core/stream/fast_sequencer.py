@@ -62,6 +62,7 @@ class FastSequencer(Sequencer):
         if self._is_wanted:
             self._wanted.append(last)
         if self.ack_required:
+            self.ack_required = False
             self.turn.mark("sync-converted")
             ends.clear()
         else:

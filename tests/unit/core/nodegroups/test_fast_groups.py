@@ -27,8 +27,11 @@ STREAM = (Order, Beat, Repair)
 
 
 def fast_group(carriers: str, others: str = "DEFG", **attributes: int | str) -> Carriers:
-    """A fast group: the first of the carriers leads."""
-    return Carriers.with_group(carriers, others, delivery="fast", **attributes)
+    """A fast group: the first of the carriers leads, and it has just beaten."""
+    nodes = Carriers.with_group(carriers, others, delivery="fast", **attributes)
+    nodes.run(0.05)
+    nodes.forget_the_past()
+    return nodes
 
 
 def _only_g_hears(nodes: Carriers, text: str) -> None:
