@@ -53,7 +53,7 @@ class Tally:
 class Stage:
     """Machines on the nodes of a calm world, with small checkpoints in small blocks."""
 
-    def __init__(self, delivery: str, **parameters: int) -> None:
+    def __init__(self, delivery: str = "safe", **parameters: int) -> None:
         self.attributes: dict[str, AttributeValue] = {"delivery": delivery}
         values = {"group_checkpoint_every": 20, "retention_margin": 5, "checkpoint_block_bytes": 64, **parameters}
         self.world = World(2, 5, voters=3, parameters=values, drift=False)
