@@ -57,6 +57,8 @@ class Kind(enum.IntEnum):
     DATA_HELD = 45
     DATA_ASK = 46
     RELAY = 47
+    SYNC_ASK = 48
+    SYNCED = 49
 
     # Questions to the name server.
     ASK = 50

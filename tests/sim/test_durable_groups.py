@@ -5,9 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import attrs
 import pytest
 
 from groupsvc.testing.sim import World
+from groupsvc.testing.sim.plan import draw
+from groupsvc.testing.sim.trial import run_plan
 from groupsvcd.core.engine import Engine
 from groupsvcd.core.events import LocalCall, PeerFrame
 from groupsvcd.core.nodegroups.node_groups import GroupStatus
@@ -432,3 +435,10 @@ def test_a_machine_is_not_mixed_with_members_that_have_none() -> None:
     stage.world.nodes["n2"].step(LocalCall(lambda: groups.join("g", {}, plain)))
     stage.run(1.0)
     assert "the members of this group have a state machine; join with one" == plain.lost_because
+
+
+def test_a_group_whose_only_disk_comes_back_is_led_by_it_though_the_node_list_does_not_have_it_yet() -> None:
+    """The seed that showed it: a leader took its own word, that it had opened the log, for that of a stranger."""
+    plan = draw(9)
+    plan = attrs.evolve(plan, group_habits=attrs.evolve(plan.group_habits, fast=1.0))
+    assert () == run_plan(plan)[1].failures

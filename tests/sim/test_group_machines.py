@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from groupsvc.testing.sim import World
 from groupsvcd.core.engine import Engine
 from groupsvcd.core.events import LocalCall
 from groupsvcd.core.stream.entries import Entry
-from groupsvcd.core.views import NodeId
+from groupsvcd.core.views import AttributeValue, NodeId
 
 
 class Tally:
@@ -51,7 +53,8 @@ class Tally:
 class Stage:
     """Machines on the nodes of a calm world, with small checkpoints in small blocks."""
 
-    def __init__(self, **parameters: int) -> None:
+    def __init__(self, delivery: str = "safe", **parameters: int) -> None:
+        self.attributes: dict[str, AttributeValue] = {"delivery": delivery}
         values = {"group_checkpoint_every": 20, "retention_margin": 5, "checkpoint_block_bytes": 64, **parameters}
         self.world = World(2, 5, voters=3, parameters=values, drift=False)
         self.world.run(until=3.0)
@@ -62,7 +65,7 @@ class Stage:
         """A machine at ``name``."""
         tally = self.tallies[name] = Tally()
         engine = self.engine(name)
-        self.world.nodes[name].step(LocalCall(lambda: engine.groups.join("g", {}, tally, tally)))
+        self.world.nodes[name].step(LocalCall(lambda: engine.groups.join("g", self.attributes, tally, tally)))
         return tally
 
     def engine(self, name: str) -> Engine:
@@ -86,9 +89,10 @@ class Stage:
         assert [] == self.world.failures
 
 
-def test_a_new_member_gets_the_newest_checkpoint_and_what_came_after_it() -> None:
+@pytest.mark.parametrize("delivery", ["safe", "fast"])
+def test_a_new_member_gets_the_newest_checkpoint_and_what_came_after_it(delivery: str) -> None:
     """In blocks, while the others go on sending; its state is that of the others in the end."""
-    stage = Stage()
+    stage = Stage(delivery)
     for name in ("n4", "n1", "n2"):
         stage.join(name)
         stage.run(0.5)
@@ -102,9 +106,10 @@ def test_a_new_member_gets_the_newest_checkpoint_and_what_came_after_it() -> Non
     assert "" == late.lost_because
 
 
-def test_a_member_that_was_away_too_long_goes_on_from_a_checkpoint() -> None:
+@pytest.mark.parametrize("delivery", ["safe", "fast"])
+def test_a_member_that_was_away_too_long_goes_on_from_a_checkpoint(delivery: str) -> None:
     """GS-12: nobody waits for it beyond the history; it resynchronises, and skips nothing silently."""
-    stage = Stage(history_entries_max=40)
+    stage = Stage(delivery, history_entries_max=40)
     for name in ("n4", "n1", "n2", "n5"):
         stage.join(name)
         stage.run(0.5)
@@ -119,9 +124,10 @@ def test_a_member_that_was_away_too_long_goes_on_from_a_checkpoint() -> None:
     assert "" == stage.tallies["n5"].lost_because
 
 
-def test_a_state_survives_its_leader() -> None:
+@pytest.mark.parametrize("delivery", ["safe", "fast"])
+def test_a_state_survives_its_leader(delivery: str) -> None:
     """The successor has applied what it delivered, and goes on."""
-    stage = Stage()
+    stage = Stage(delivery)
     for name in ("n4", "n1", "n2"):
         stage.join(name)
         stage.run(0.5)

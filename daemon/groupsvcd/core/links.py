@@ -22,6 +22,7 @@ LINGER_S = 5.0
 
 VOTERS = -1
 OFFICE = -2
+ANSWERS = -3
 """Owners beside the groups, which own by their id."""
 
 

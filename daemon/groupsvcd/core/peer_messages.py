@@ -13,7 +13,7 @@ import msgspec
 from groupsvc.wire.codec import Codec
 from groupsvc.wire.kinds import Kind
 
-from .views import AttributeValue, View
+from .views import AttributeValue, NodeId, View, Views
 
 DOMAIN_STREAM = 0
 DOMAIN_TOPIC = b"domain"
@@ -157,13 +157,15 @@ class Claim(StreamMessage, tag=int(Kind.CLAIM)):
 
     In the domain stream ``voters`` are the (name, state id) of the holders as of the end of the claimant's log: only
     these may promise. A disk that holds nothing yet may do so only if it is in ``admitted``: a founder's, or one whose
-    admission is known to be stable. In a group's stream ``view`` is what the directory granted.
+    admission is known to be stable. In a group's stream ``view`` is what the directory granted. ``from_all``: in a fast
+    group it goes to every member, in a forced view to whoever may have something; who has nothing answers that.
     """
 
     epoch: int
     voters: tuple[tuple[str, str], ...] = ()
     admitted: tuple[tuple[str, str], ...] = ()
     view: View | None = None
+    from_all: bool = False
 
 
 class Yield(PeerMessage, tag=int(Kind.YIELD)):
@@ -180,13 +182,14 @@ class Submit(StreamMessage, tag=int(Kind.SUBMIT)):
     """Please order these: numbers ``first_n``, ``first_n + 1`` … of the sender's incarnation.
 
     Instead of a large body there is its (length, CRC-32): the payload travels apart, as Data. Nothing up to ``settled``
-    will be sent again, whatever became of it.
+    will be sent again, whatever became of it. ``ack``: somebody waits to hear that they are held.
     """
 
     first_n: int
     known_seq: int
     bodies: tuple[bytes | tuple[int, int], ...]
     settled: int = 0
+    ack: bool = False
 
 
 class Relay(StreamMessage, tag=int(Kind.RELAY)):
@@ -202,7 +205,7 @@ class Order(StreamMessage, tag=int(Kind.ORDER)):
 
     ``began`` is the number of the first entry of a group's view: whoever has delivered that number by an older one has
     delivered what is lost for ever. Up to ``nearly`` only one more server is needed: one that holds as much knows that
-    it is stable.
+    it is stable. ``ack``: everybody is to say once it has all of this; only fast groups do without.
     """
 
     epoch: int
@@ -212,18 +215,25 @@ class Order(StreamMessage, tag=int(Kind.ORDER)):
     discard: int = 0
     began: int = 0
     nearly: int = 0
+    ack: bool = False
 
 
 class Held(StreamMessage, tag=int(Kind.HELD)):
-    """The server has everything up to ``upto`` and has delivered up to ``delivered``."""
+    """The server has everything up to ``upto`` and has delivered up to ``delivered``; ``round`` as in the Beat."""
 
     epoch: int
     upto: int
     delivered: int
+    round: int = 0
 
 
 class Beat(StreamMessage, tag=int(Kind.BEAT)):
-    """Where the stream stands, so that a lost tail is noticed; ``began`` and ``nearly`` as in an Order."""
+    """Where the stream stands, so that a lost tail is noticed: the SYNC of a group.
+
+    ``began`` and ``nearly`` as in an Order. ``round`` is given back in the Held that answers, so that the leader knows
+    that it still leads. ``views`` are those of the log, in a fast group: who was not asked for its promise finds out
+    whether its own entries are in that log.
+    """
 
     epoch: int
     last: int
@@ -232,13 +242,16 @@ class Beat(StreamMessage, tag=int(Kind.BEAT)):
     discard: int = 0
     began: int = 0
     nearly: int = 0
+    round: int = 0
+    views: Views = ()
 
 
 class Promised(StreamMessage, tag=int(Kind.PROMISED)):
     """I refuse everything below ``epoch`` from now on, and this is my log.
 
     In the domain stream ``state_id`` is the disk behind the word, and ``voters`` are the (name, state id) that the
-    reported log names as holders: a disk that was replaced meanwhile must not count.
+    reported log names as holders: a disk that was replaced meanwhile must not count. In a fast group ``base`` is the
+    number before the first entry that is kept here, ``views`` and ``members`` are those of the log.
     """
 
     epoch: int
@@ -248,12 +261,15 @@ class Promised(StreamMessage, tag=int(Kind.PROMISED)):
     checkpoint: int
     state_id: str = ""
     voters: tuple[tuple[str, str], ...] = ()
+    base: int = 0
+    views: Views = ()
+    members: tuple[NodeId, ...] = ()
 
 
 class Open(StreamMessage, tag=int(Kind.OPEN)):
     """The log of ``epoch`` is the one of epoch ``accepted`` up to ``last``. Have it, then answer Opened.
 
-    ``view`` says who is to hold a group's stream; the domain's is held by its voters.
+    ``view`` says who is to hold a group's stream; the domain's is held by its voters. ``views`` as in Beat.
     """
 
     epoch: int
@@ -262,6 +278,7 @@ class Open(StreamMessage, tag=int(Kind.OPEN)):
     stable: int
     checkpoint: int
     view: View | None = None
+    views: Views = ()
 
 
 class Opened(StreamMessage, tag=int(Kind.OPENED)):
@@ -287,7 +304,8 @@ class Repair(StreamMessage, tag=int(Kind.REPAIR)):
     """Entries from ``first`` on, from a log accepted in ``accepted``, stable up to ``stable``.
 
     With ``checkpoint_seq`` > 0 the asker needs the state after that entry first: this is the block from
-    ``checkpoint_offset`` on, of ``checkpoint_bytes`` in all; entries come with the last block. ``began`` as in Order.
+    ``checkpoint_offset`` on, of ``checkpoint_bytes`` in all; entries come with the last block. ``began`` as in Order,
+    ``views`` as in Beat.
     """
 
     accepted: int
@@ -299,6 +317,7 @@ class Repair(StreamMessage, tag=int(Kind.REPAIR)):
     checkpoint_bytes: int = 0
     checkpoint: bytes = b""
     began: int = 0
+    views: Views = ()
 
 
 class SubmitRefused(StreamMessage, tag=int(Kind.SUBMIT_REFUSED)):
@@ -357,6 +376,21 @@ class Seen(StreamMessage, tag=int(Kind.SEEN)):
 
     epoch: int
     upto: int
+
+
+class SyncAsk(StreamMessage, tag=int(Kind.SYNC_ASK)):
+    """Up to where has the stream been ordered? Confirm it with those who hold it; ``number`` counts my questions."""
+
+    number: int
+
+
+class Synced(StreamMessage, tag=int(Kind.SYNCED)):
+    """To question ``number`` of incarnation ``to``: when it came, ``seq`` was the last, and nobody else led."""
+
+    to: int
+    number: int
+    epoch: int
+    seq: int
 
 
 class NotLeader(StreamMessage, tag=int(Kind.NOT_LEADER)):
@@ -467,7 +501,7 @@ AnyPeerMessage = (
     LeaderAlive | Alive | AliveAck | Register | Unwelcome | NodeListAsk | NodeList | Suspect | Goodbye
     | Canvass | Support | Claim | Yield
     | Submit | Relay | Order | Held | Beat | Promised | Open | Opened | RepairAsk | Repair
-    | SubmitRefused | Refused | Accepted | Seen | NotLeader | Data | DataHeld | DataAsk
+    | SubmitRefused | Refused | Accepted | Seen | SyncAsk | Synced | NotLeader | Data | DataHeld | DataAsk
     | Ask | Tell | Answered
     | Grant | GroupIs | Insert | Inserted | Leave | Left | Complaint | Orphan
 )  # fmt: skip

@@ -13,6 +13,8 @@ import msgspec
 Server = tuple[str, int | str]
 NodeId = tuple[str, int]
 AttributeValue = bool | int | float | str | list[str] | None
+Views = tuple[tuple[int, int], ...]
+"""Of a log: epoch and number of the first entry of each of its newest views, the oldest first."""
 
 
 FENCE_CHANGES_BITS = 20

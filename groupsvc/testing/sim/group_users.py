@@ -51,6 +51,8 @@ class GroupHabits:
         0.4  # chance that anybody submits at once when all are told of something; less than 1, or it never ends
     )
     returns: float = 0.8  # chance that a program is there again in the next process
+    sync: float = 0.1  # share of a member's deeds after which it wants to have everything
+    fast: float = 0.0  # share of the groups that are formed to deliver before k servers hold an entry
 
 
 class Sent(NamedTuple):
@@ -149,6 +151,7 @@ class Member(Program):
         self.group_id = 0  # once it is in
         self.reached = 0
         self.join_call = 0
+        self.syncs: set[int] = set()  # calls that have not ended
 
     # --- Deeds ---
 
@@ -158,11 +161,41 @@ class Member(Program):
             return
         if not self.group:
             if not self.users.quiet:
-                self.join(groups, f"users-{rng.randrange(habits.groups)}", draw_attributes(rng))
+                group = f"users-{rng.randrange(habits.groups)}"
+                self.join(groups, group, self.users.draw_pace(draw_attributes(rng)))
         elif not self.users.quiet and rng.random() < habits.leave:
             self.leave(groups)
         elif self.group_id and not self.users.quiet:
             self.submit(groups, 1 + rng.randrange(habits.burst))
+            if self.users.fast_rng.random() < habits.sync:
+                self.sync(groups)
+
+    def sync(self, groups: NodeGroups) -> None:
+        """Ask to be told when all has been given to it that was ordered until now."""
+        self.calls += 1
+        call, group, part = self.calls, self.group, self.group_id
+        args = {"id": call, "name": group}
+        self.line("sync", "invoke", args, group=part)
+        self.syncs.add(call)
+
+        def told(seq: int) -> None:
+            if call not in self.syncs or not self._hears("that it has everything"):
+                self.users.broken("K1", f"{self.name} is told twice, or too late, that it has everything", self)
+                return
+            self.syncs.discard(call)
+            if seq > self.reached:
+                self.users.broken("K2", f"{self.name} has {self.reached} and is told that it has {seq}", self)
+            self.line("sync", "ok", args, {"seq": seq}, group=part)
+
+        if not groups.sync(group, self, told):
+            self.syncs.discard(call)
+            self.line("sync", "fail", args, {"reason": "not carried"}, group=part)
+
+    def give_up(self, reason: str) -> None:
+        super().give_up(reason)
+        for call in sorted(self.syncs):
+            self.line("sync", "info", {"id": call, "name": self.group}, {"reason": reason}, group=self.group_id)
+        self.syncs.clear()
 
     def join(self, groups: NodeGroups, group: str, attributes: dict[str, AttributeValue]) -> None:
         """Ask to take part; ``joined`` or ``lost`` follows, now or later."""
@@ -233,8 +266,8 @@ class Member(Program):
             return
         if self.join_call:
             self._end_join("fail" if reason == "left" else "info", {"reason": reason}, 0)
-        self.group, self.group_id, self.reached = "", 0, 0
         self.give_up(reason)
+        self.group, self.group_id, self.reached = "", 0, 0
 
     def died(self) -> None:
         super().died()
@@ -304,6 +337,7 @@ class GroupUsers:
     def __init__(self, world: World, rng: random.Random, habits: GroupHabits) -> None:
         self.world = world
         self.rng = rng
+        self.fast_rng = random.Random(f"{world.seed}/fast groups")  # of its own: other choices stay as they were
         self.habits = habits
         self.quiet = False
         self.sent: dict[bytes, Sent] = {}
@@ -319,6 +353,13 @@ class GroupUsers:
         self.at: dict[str, list[Program]] = {}
         for program in (*self.members, *self.strangers):
             self.at.setdefault(program.node.name, []).append(program)
+
+    def draw_pace(self, attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
+        """Perhaps the same group, but fast."""
+        rng = self.fast_rng
+        if rng.random() < self.habits.fast and not attributes.get("durable"):
+            return {**attributes, "delivery": "fast", "sync_window": rng.choice([1, 2, 5, 20])}
+        return attributes
 
     def member_at(self, node: Node, name: str) -> Member:
         """A program that runs now and does only what it is told."""
@@ -377,8 +418,9 @@ class GroupUsers:
     def open_calls_except(self, groups: frozenset[str]) -> int:
         """The same, but for those that concern these groups."""
         programs: tuple[Program, ...] = (*self.members, *self.strangers)
-        joins = sum(1 for member in self.members if member.join_call and member.group not in groups)
-        return joins + sum(len(program.open) for program in programs if program.group not in groups)
+        waiting = [member for member in self.members if member.group not in groups]
+        asked = sum(len(member.syncs) + (member.join_call > 0) for member in waiting)
+        return asked + sum(len(program.open) for program in programs if program.group not in groups)
 
 
 def draw_attributes(rng: random.Random) -> dict[str, AttributeValue]:

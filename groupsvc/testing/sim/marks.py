@@ -24,6 +24,7 @@ ENGINE_MARKS: tuple[str, ...] = (
 """What the engines must have done at least once; grows with the protocol."""
 
 GROUP_MARKS: tuple[str, ...] = (
+    "fast-left-out", "fast-not-carried", "group-synced", "sync-converted",
     "group-complaint", "group-continued", "group-dropped", "group-forced", "group-formed",
     "group-ghost", "group-given-up", "group-handover", "group-insert", "group-lagged", "group-leader-refused",
     "group-not-leader", "group-orphan", "group-promoted", "group-recovered", "group-relayed", "group-resubmit",

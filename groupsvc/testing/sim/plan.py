@@ -69,6 +69,7 @@ def draw(seed: int) -> Plan:
         "history_entries_max": rng.choice([20, 1_000, 100_000]),
         "inline_bytes_max": rng.choice([20, 1_000, 16 * 1024]),
     }
+    fast = random.Random(f"plan of fast groups/{seed}").choice([0.0, 0.0, 0.5, 1.0])
     nodes = plan.nodes + (rng.randint(0, 3) if plan.nodes < 10 else 0)
     enemies = [nemesis.name for nemesis in rng.sample(GROUP_NEMESES, rng.choice([0, 1, 1, 2, 3]))]
     if not plan.parameters_of.get("n1", {}).get("durable", True):
@@ -77,7 +78,7 @@ def draw(seed: int) -> Plan:
         plan,
         nodes=nodes,
         faults=(*plan.faults, *enemies),
-        group_habits=habits,
+        group_habits=attrs.evolve(habits, fast=fast),
         parameters={**plan.parameters, **common},
     )
 

@@ -18,9 +18,11 @@ import attrs
 
 from groupsvcd.core.domain import election, mandate, member, name_server, requests, roll_call, voter
 from groupsvcd.core.invariants import InvariantBroken
+from groupsvcd.core.nodegroups import fast_recovery
 from groupsvcd.core.records import OpenRecord
 from groupsvcd.core.stream import duplicates, recovery, sequencer, server
 
+from .group_users import GroupHabits
 from .matrices import matrices, problem_under
 from .plan import Plan, draw_domain
 from .trial import run_plan
@@ -42,11 +44,15 @@ class Planted:
     under_cut_links: bool = False  # shown by a matrix of cut links, not by seeds
     faults: tuple[str, ...] = ()  # the enemies that show it soonest; () = those of the seed
     voters: int = 0  # 0 = as the seed has it
+    fast: bool = False  # whether it shows in fast groups, and there alone
     first_seed: int = 0  # where to begin: a seed that showed it not long ago
 
     def plan(self, seed: int) -> Plan:
         """The plan of a seed, with the enemies and the size that show this bug soonest."""
         plan = draw_domain(seed)
+        if self.fast:
+            habits = GroupHabits(groups=1, members=6, burst=2, leave=0.02, fast=1.0)
+            plan = attrs.evolve(plan, nodes=max(plan.nodes, 6), group_habits=habits)
         if self.faults:
             plan = attrs.evolve(plan, faults=self.faults, fault_gap_s=2.0)
         if self.voters:
@@ -281,6 +287,13 @@ ALL = (
         ("B1", "K1"), ((duplicates.DuplicateFilter, "judge", _instead(
             lambda self, origin, n, known_seq, next_seq: duplicates.Verdict.NEXT
         )),),
+    ),
+    Planted(
+        "fast-recovers-from-servers-only", "a fast group is recovered from its servers, as if it were safe",
+        "survivors are contradicted", ("B6", "B3", "engine"),
+        ((fast_recovery.FastGranted, "missing", _instead(lambda self, reports: [])),
+         (fast_recovery.FastGranted, "asked", _instead(lambda self: self._asked))),
+        faults=("lost-multicasts", "kill-group-leader"), fast=True,
     ),
     Planted(
         "late-is-failed", "a command that is late is reported as failed", "what 'certainly did not happen' happens",

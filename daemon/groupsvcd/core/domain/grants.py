@@ -143,6 +143,9 @@ class Grants:
             leader = pending.leader if pending.leader in of_active else of_active[0]
             k = min(group.k_wanted, len(servers))
             self._order(ProposeView(group.id, group.newest_epoch, leader, servers, k, self._me()))
+        elif pending.forced and servers:
+            self.turn.mark("group-server-unable")
+            self._continue(group, servers[0][0], servers)
 
     # --- Mismatches ---
 
@@ -151,7 +154,7 @@ class Grants:
         groups = self.directory.groups
         for group_id, epoch in carried:
             group = groups.get(group_id)
-            if group is None or (epoch < group.active.epoch and sender[0] not in group.active.names):
+            if group is None or (epoch < group.active.epoch and (group.fast or sender[0] not in group.active.names)):
                 self.correct(sender[0], group_id, group)
 
     def correct(self, name: str, group_id: int, group: Group | None) -> None:

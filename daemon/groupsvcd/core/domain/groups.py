@@ -30,6 +30,7 @@ from .nodes import NAME_CHARACTERS, UP, NodeTable
 
 _NAME_CHARACTERS = NAME_CHARACTERS | {"/"}
 _QUORUM_LOST_WORDS = ("wait", "continue", "dissolve")
+_DELIVERY_WORDS = ("safe", "fast")
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
@@ -53,6 +54,11 @@ class Group(msgspec.Struct, frozen=True, array_like=True):
     def durable(self) -> bool:
         """Whether disks hold the stream, so that a server is a state directory and not a process."""
         return self.attributes.get("durable") is True
+
+    @property
+    def fast(self) -> bool:
+        """Whether an entry is delivered before k servers hold it."""
+        return self.attributes.get("delivery") == "fast"
 
     @property
     def on_quorum_lost(self) -> str:
@@ -108,6 +114,14 @@ def problem_with_attributes(attributes: dict[str, AttributeValue]) -> str:
     durable = attributes.get("durable", False)
     if type(durable) is not bool:
         return "attribute durable must be true or false"
+    delivery = attributes.get("delivery", "safe")
+    if delivery not in _DELIVERY_WORDS:
+        return f"attribute delivery must be {' or '.join(_DELIVERY_WORDS)}"
+    if durable and delivery == "fast":
+        return "a durable group is safe: attribute delivery cannot be fast"
+    window = attributes.get("sync_window", 1)
+    if type(window) is not int or window < 1:
+        return "attribute sync_window must be a whole number from 1 on"
     words = ("wait",) if durable else _QUORUM_LOST_WORDS
     if attributes.get("on_quorum_lost", words[0]) not in words:
         return (

@@ -49,6 +49,7 @@ class Entrance:
         self.station = group.station
         self._timers = group.station.parameters.timers
         self._leader = ""  # as far as we know, while we are no member
+        self.promised = 0  # while we are no member: who is inserted under an older epoch is not inserted
         self.damage = ""  # what is wrong with what the disk once held for the group
         self._attempts = 0
         self._wait = self._timers.repeat_first
@@ -193,7 +194,7 @@ class Entrance:
         """We are a member."""
         group = self.group
         mine = (message.to, message.term) == (self.station.identity.incarnation, group.key)
-        if not mine or group.phase not in (Phase.INSERTING, Phase.RETURNING):
+        if not mine or group.phase not in (Phase.INSERTING, Phase.RETURNING) or message.epoch < self.promised:
             return
         welcome = Roll(group.settings.logical_lifetime)
         welcome.restore(message.state)

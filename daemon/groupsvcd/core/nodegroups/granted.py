@@ -43,8 +43,11 @@ class Granted:
         return False
 
     def claim(self, *, is_chosen: bool) -> Claim:
-        """The epoch is all there is to say: only the directory gives them."""
-        return Claim(self._stream, self.granted.epoch, view=self.granted)
+        """The epoch is all there is to say: only the directory gives them.
+
+        In a forced grant everybody is waited for who is up and may have something; who has nothing any more says so.
+        """
+        return Claim(self._stream, self.granted.epoch, view=self.granted, from_all=self.granted.forced)
 
     def asked(self) -> tuple[str, ...]:
         """The servers of P and of the new view."""

@@ -7,6 +7,9 @@ from ..domain.limits import GROUP_SERVERS_WANTED
 from ..parameters import Parameters
 from ..views import AttributeValue
 
+SYNC_WINDOW = 5
+"""Multicasts without acknowledgement; what the published system has."""
+
 
 class GroupSettings:
     """What was agreed upon when the group was formed."""
@@ -20,6 +23,16 @@ class GroupSettings:
     def machine(self) -> bool:
         """Whether the members have a state that the entries add up to."""
         return self._values.get("machine") is True
+
+    @property
+    def fast(self) -> bool:
+        """Whether members deliver on arrival, before k servers hold an entry."""
+        return self._values.get("delivery") == "fast"
+
+    @property
+    def sync_window(self) -> int:
+        """How many multicasts of a fast group nobody has to acknowledge, before one that all must (GS-13)."""
+        return self._number("sync_window", SYNC_WINDOW)
 
     @property
     def replicas(self) -> int:

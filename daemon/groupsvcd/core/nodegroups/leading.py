@@ -15,6 +15,8 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ..domain.commands import DropGroup, ProposeView, encode_command
 from ..identity import Sender
 from ..peer_messages import (
@@ -30,6 +32,8 @@ from ..peer_messages import (
     Seen,
     Submit,
     SubmitRefused,
+    SyncAsk,
+    Synced,
 )
 from ..stream.duplicates import DuplicateFilter, Verdict
 from ..stream.library import ASKED_AT_ONCE_MAX
@@ -39,6 +43,7 @@ from ..stream.server import Server
 from ..views import NodeId, View
 from ..views import Server as ServerId
 from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted, encode_control
+from .rounds import Asked, Rounds
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
@@ -70,7 +75,7 @@ class Leading:
         self.server = server
         self._timers = station.parameters.timers
         self._origins = DuplicateFilter(group.roll.origins, group.settings.logical_lifetime)
-        self.sequencer = Sequencer(server, view.epoch, view.k, self._origins, self._timers)
+        self.sequencer = self._new_sequencer()
         self._inserting: set[NodeId] = set()
         self._removing: set[NodeId] = set()
         self._failing: set[NodeId] = set()
@@ -86,6 +91,11 @@ class Leading:
         self._beat_at = self._next_beat()
         self._dropping = False
         self._look = True  # whether the servers may be other than they should be
+        self.rounds = Rounds(view.k, self._begin_round)
+        self._is_asked = False  # whether a question is open
+
+    def _new_sequencer(self) -> Sequencer:
+        return Sequencer(self.server, self.view.epoch, self.view.k, self._origins, self._timers)
 
     def start(self, opened_by: dict[str, int]) -> None:
         """The view is active: its first entry, then whoever failed meanwhile."""
@@ -109,7 +119,11 @@ class Leading:
     def on_insert(self, sender: Sender, insert: Insert) -> None:
         """A node wants to carry the group."""
         node = (sender.name, sender.incarnation)
-        if node in self.group.roll.members:
+        term = self.group.roll.members.get(node)
+        if term is not None and insert.term > term:
+            self.group.leaving.add(node)  # it has left, though we do not know of it: it asks again when that is ordered
+            self._let_go()
+        elif term is not None:
             self.welcome(node, self.server.delivered)
         elif self.station.is_up(node) and node not in self._inserting and not self._dropping:
             self._fail_older(node)
@@ -119,9 +133,12 @@ class Leading:
 
     def welcome(self, node: NodeId, seq: int) -> None:
         """Give a member what it needs to follow: the roll after entry ``seq``."""
+        self._say_inserted(node, seq, self.group.roll.snapshot())
+
+    def _say_inserted(self, node: NodeId, seq: int, roll: bytes) -> None:
         self.group.reach(node[0])
         term = self.group.roll.members[node]
-        inserted = Inserted(self.server.stream, node[1], term, self.view.epoch, seq, self.group.roll.snapshot())
+        inserted = Inserted(self.server.stream, node[1], term, self.view.epoch, seq, roll)
         self.server.carrier.vouch(node[0], inserted)
 
     def on_leave(self, sender: Sender, leave: Leave) -> None:
@@ -338,6 +355,8 @@ class Leading:
         if held.epoch == self.view.epoch:
             self._heard[sender.name] = self.turn.now
             self.sequencer.on_held(sender.name, held)
+            if held.round:
+                self.rounds.answered(sender.name, held.round)
             self._note_seen((sender.name, sender.incarnation), held.delivered)
 
     def on_seen(self, sender: Sender, seen: Seen) -> None:
@@ -351,6 +370,30 @@ class Leading:
             self._look = True
         if upto > self._seen.get(node, -1):
             self._seen[node] = upto
+
+    # --- Questions ---
+
+    def on_sync_ask(self, sender: Sender, ask: SyncAsk) -> None:
+        """Somebody wants to know up to where the stream was ordered; what is not stable counts, too."""
+        node = (sender.name, sender.incarnation)
+        if node in self.group.roll.members:
+            self._is_asked = True
+            self.rounds.ask(Asked(node, ask.number, self.sequencer.next_seq - 1))
+
+    def _begin_round(self, number: int) -> None:
+        beat = msgspec.structs.replace(self.sequencer.beat(), round=number)
+        for name in self.view.names:
+            if name != self.turn.node:
+                self.server.carrier.vouch(name, beat)
+        self.rounds.answered(self.turn.node, number)
+
+    def _answer_questions(self) -> None:
+        self.rounds.start()
+        for asked in self.rounds.confirmed(self.server.stable):
+            self.turn.mark("group-synced")
+            synced = Synced(self.server.stream, asked.node[1], asked.number, self.view.epoch, asked.seq)
+            self.server.carrier.vouch(asked.node[0], synced)
+        self._is_asked = self.rounds.has_any
 
     def _discard_line(self) -> int:
         """Up to where everybody has delivered; who lags behind the whole history is not waited for."""
@@ -487,6 +530,8 @@ class Leading:
             self.consider_view()
         self.sequencer.flush()
         self.sequencer.tell_stable()
+        if self._is_asked:
+            self._answer_questions()
         if self._is_quiet and self.server.log.last > self.sequencer.discard:
             self._wake()
         if self._accepted:
@@ -527,6 +572,8 @@ class Leading:
         before, self.sequencer.discard = self.sequencer.discard, self._discard_line()
         self.server.replica.learn_discard(self.sequencer.discard)
         beat = self.sequencer.beat()
+        if self.rounds.number:
+            beat = msgspec.structs.replace(beat, round=self.rounds.number)
         if self.sequencer.discard > before:
             self.server.carrier.publish(beat)  # receivers drop what nobody needs, too
         else:

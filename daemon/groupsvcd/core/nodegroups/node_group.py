@@ -31,17 +31,21 @@ from ..peer_messages import (
     Left,
     NotLeader,
     SubmitRefused,
+    Synced,
     topic_of,
 )
 from ..records import Record, StoredStream
 from ..stream.delivery import Holders
 from ..stream.entries import Entry
+from ..stream.fast import FastReplica
 from ..stream.receiver import Receiver
 from ..stream.replica import Replica, Retention
 from ..stream.server import Server
 from ..views import AttributeValue, NodeId
+from .confirmations import Confirmations
 from .controls import NodeInserted, NodesFailed, ViewStarted, decode_control
 from .entrance import Entrance
+from .fast_seat import FastSeat
 from .group_carrier import GroupCarrier
 from .group_settings import GroupSettings
 from .phases import Phase
@@ -101,6 +105,7 @@ class NodeGroup:
         self._repeat_at = math.inf
         self._wait = self._timers.repeat_first
         self.entrance = Entrance(self)
+        self.confirmations: Confirmations | None = None  # once somebody has asked for any
 
     # --- Where this node is with it ---
 
@@ -173,6 +178,8 @@ class NodeGroup:
         if user is self.users[0]:
             self.machine = self.late_machine = None  # nobody applies entries to it any more
         self.users.remove(user)
+        if self.confirmations is not None:
+            self.confirmations.forget(user)
         user.lost("left")
         if self.users:
             return
@@ -228,8 +235,11 @@ class NodeGroup:
             block_bytes=parameters.checkpoint_block_bytes,
         )  # fmt: skip
         assert self.carrier is not None
-        replica = Replica(self.carrier, stored, (), retention, self._timers, station.rng, self)
-        self.seat = Seat(self, replica, self._activate)
+        copy = (self.carrier, stored, (), retention, self._timers, station.rng, self)
+        if self.settings.fast:
+            self.seat = FastSeat(self, FastReplica(*copy), self._activate)
+        else:
+            self.seat = Seat(self, Replica(*copy), self._activate)
         return self.seat
 
     def now_member(self) -> None:
@@ -329,6 +339,7 @@ class NodeGroup:
             self.turn.effects.append(Unsubscribe(topic_of(self.id)))
             self.station.links.forget(self.id)
         users, self.users = self.users, []
+        self._forget_questions()
         self._over(self)
         for user in users:
             user.lost(reason)
@@ -347,6 +358,7 @@ class NodeGroup:
         self._is_to_leave = self._is_to_leave or self.is_leaving
         users = [*self.users, *(user for user, _ in self.returning)]
         self.users, self.returning = [], []
+        self._forget_questions()
         self.entrance.go_on()
         for user in users:
             user.lost(reason)
@@ -358,6 +370,15 @@ class NodeGroup:
             self.end("the group has ended")
         elif self.seat is not None:
             self.seat.superseded_by(message.active)
+
+    def on_synced(self, sender: Sender, message: Synced) -> None:
+        """How far the stream was when we asked."""
+        if self.confirmations is not None:
+            self.confirmations.on_synced(message)
+
+    def _forget_questions(self) -> None:
+        if self.confirmations is not None:
+            self.confirmations.forget_all()
 
     def on_not_leader(self, sender: Sender, message: NotLeader) -> None:
         """We asked the wrong one."""
@@ -438,6 +459,8 @@ class NodeGroup:
                 self.submitter.relays = self.roll.relays(control.leader, self.turn.node)
                 self.submitter.follow(control.leader)
                 self.submitter.send_new(seq)
+            if self.confirmations is not None:
+                self.confirmations.view_started()
             if isinstance(seat.role, Server):
                 seat.role.report_payloads()
             if self.is_leaving:
@@ -453,7 +476,9 @@ class NodeGroup:
 
     def restore(self, seq: int, state: bytes) -> None:
         """What we missed is no longer kept: go on from a checkpoint. Users without a machine have lost the group."""
+        asked, self.confirmations = self.confirmations, None  # the stream is further than the users yet
         self.hand_up()
+        self.confirmations = asked
         checkpoint = decode_checkpoint(state)
         self.roll.restore(checkpoint.roll)
         self.note_own_entries()
@@ -464,12 +489,14 @@ class NodeGroup:
             self._changed_at = seq
         elif self.users:
             self.turn.mark("group-lagged")
+            self._forget_questions()
             self.forsake("lagged: entries that were not delivered here are no longer kept")
 
     def forsake(self, reason: str) -> None:
         """The users have lost the group. The node leaves in due form: it may be one of the servers."""
         self.hand_up()
         users, self.users = self.users, []
+        self._forget_questions()
         self.machine = self.late_machine = None
         if self.phase is Phase.CARRYING:
             self.leave()
@@ -509,6 +536,8 @@ class NodeGroup:
 
     def send_submitted(self) -> None:
         """Send what was submitted in this step, all at once."""
+        if self.confirmations is not None:
+            self.confirmations.before_sending()
         submitter = self.submitter
         if submitter is not None and submitter.has_unsent and self.is_member:
             submitter.send_new(max(self.delivered, self._inserted_seq))
@@ -524,6 +553,8 @@ class NodeGroup:
             batch, self._batch = self._batch, []
             for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():
                 user.delivered(self._batch_first, batch)
+        if self.confirmations is not None:
+            self.confirmations.look()
         if self._changed_at:
             seq, self._changed_at = self._changed_at, 0
             self.entrance.look_for_ourselves()
@@ -545,6 +576,8 @@ class NodeGroup:
             at = min(at, self.seat.deadline)
         if self.submitter is not None:
             at = min(at, self.submitter.deadline)
+        if self.confirmations is not None:
+            at = min(at, self.confirmations.deadline)
         return at
 
     def tick(self) -> None:
@@ -563,3 +596,5 @@ class NodeGroup:
                 self.entrance.look_up_again()
         if self.submitter is not None:
             self.submitter.tick()
+        if self.confirmations is not None:
+            self.confirmations.tick()

@@ -20,6 +20,7 @@ import attrs
 from ..domain.commands import ActivateView, encode_command
 from ..domain.limits import ACTIVATIONS_MAX
 from ..identity import Sender
+from ..links import ANSWERS
 from ..peer_messages import (
     Accepted,
     Beat,
@@ -48,10 +49,13 @@ from ..peer_messages import (
     StreamMessage,
     Submit,
     SubmitRefused,
+    SyncAsk,
+    Synced,
 )
 from ..records import StoredStream
 from ..stream.server import Server
 from ..views import AttributeValue, NodeId, View
+from .confirmations import Confirmations, Told
 from .node_group import NodeGroup, name_and_attributes
 from .outsider import Outsider, Stranger
 from .phases import Phase
@@ -123,12 +127,14 @@ class NodeGroups:
             GroupIs: NodeGroup.on_group_is,
             Inserted: NodeGroup.on_inserted,
             Left: NodeGroup.on_left,
+            Synced: NodeGroup.on_synced,
         }
         self._for_seats: dict[type, Callable[[Seat, Sender, Any], None]] = {
             Order: Seat.on_order,
             Beat: Seat.on_beat,
             Held: Seat.on_held,
             Seen: Seat.on_seen,
+            SyncAsk: Seat.on_sync_ask,
             Data: Seat.on_data,
             DataHeld: Seat.on_data_held,
             DataAsk: Seat.on_data_ask,
@@ -211,6 +217,34 @@ class NodeGroups:
         """Why a durable group takes nothing new from this node at the moment (S4), or ""."""
         group = self._by_name.get(name)
         return group.refusal if group is not None else ""
+
+    def when_held(self, name: str, user: User, n: int, told: Told) -> bool:
+        """Call back when k servers hold what this node submitted as its ``n``; False if it carries no such group.
+
+        Asked in the step that submits, it makes that an acknowledged multicast (GS-14).
+        """
+        return self._confirm(name, lambda found: found.wait_for(user, n, told, seen=False))
+
+    def when_seen(self, name: str, user: User, n: int, told: Told) -> bool:
+        """The same for when all members have delivered it."""
+        return self._confirm(name, lambda found: found.wait_for(user, n, told, seen=True))
+
+    def sync(self, name: str, user: User, told: Told) -> bool:
+        """Call back when the users here have been given all that was ordered before; False if there is no such group.
+
+        A user that has lost the group is not called back any more.
+        """
+        return self._confirm(name, lambda found: found.sync(user, told))
+
+    def _confirm(self, name: str, ask: Callable[[Confirmations], None]) -> bool:
+        group = self._by_name.get(name)
+        if group is None or group.phase is not Phase.CARRYING:
+            return False
+        if group.confirmations is None:
+            group.confirmations = Confirmations(group)
+        ask(group.confirmations)
+        self._touched[group] = None
+        return True
 
     def send(self, name: str, bodies: Sequence[bytes], stranger: Stranger) -> bool:
         """Submit entries to a group that this node does not carry; False if they cannot be taken now."""
@@ -301,6 +335,8 @@ class NodeGroups:
         group = self._by_id.get(message.stream)
         if group is None:
             outsider = self._outside.get(message.stream)
+            if isinstance(message, Claim) and message.from_all:
+                self._promise_nothing(sender, message)
             if isinstance(message, Grant | Claim | Open):
                 self._is_to_serve(message)
             elif outsider is not None:
@@ -324,6 +360,9 @@ class NodeGroups:
         elif group.seat is not None and group.is_member:
             for_seat(group.seat, sender, message)
         elif isinstance(message, Grant | Claim | Open):
+            if isinstance(message, Claim) and message.from_all:
+                group.entrance.promised = max(group.entrance.promised, message.epoch)
+                self._promise_nothing(sender, message)
             self._is_to_serve(message)
         elif isinstance(message, FOR_A_LEADER):
             self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
@@ -367,6 +406,15 @@ class NodeGroups:
             if any(self.station.my_server(durable=durable) in view.servers for durable in (False, True)):
                 self.turn.mark("group-cannot-serve")
                 self.turn.send(member.leader, Complaint(message.stream, view.epoch, unable=True))
+
+    def _promise_nothing(self, sender: Sender, claim: Claim) -> None:
+        """A fast group is recovered from all who carry it, and somebody counts us among them. We have nothing of it."""
+        self.turn.mark("fast-not-carried")
+        address = self.station.addresses((sender.name,)).get(sender.name, "")
+        if address:  # a link for the answer, kept for as long as links are that nobody needs
+            self.station.links.need_too(ANSWERS, sender.name, address)
+            self.station.links.forget(ANSWERS)
+        self.turn.send(sender.name, Promised(claim.stream, claim.epoch, 0, 0, 0, 0))
 
     def _to_outsider(self, outsider: Outsider, message: StreamMessage) -> None:
         if isinstance(message, Accepted):

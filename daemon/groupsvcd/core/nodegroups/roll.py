@@ -14,11 +14,14 @@ from collections.abc import Sequence
 import msgspec
 
 from ..stream.entries import Entry
-from ..views import NodeId, Server
+from ..views import NodeId, Server, Views
 from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted
 
 PRUNE_EVERY = 1_024
 """Entries after which origins that were silent for a lifetime are looked for; at the same ones everywhere."""
+
+VIEWS_KEPT = 16
+"""Of so many views the roll knows where they began: whoever missed more of them has missed too much."""
 
 
 class StoredRoll(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -31,6 +34,7 @@ class StoredRoll(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     fence: int
     members: tuple[tuple[str, int, int], ...]
     origins: tuple[tuple[str, int, int, int], ...]
+    views: Views = ()
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -48,6 +52,7 @@ class Roll:
         self.fence = 0
         self.members: dict[NodeId, int] = {}  # in join order, each with the term it was inserted for
         self.origins: dict[NodeId, tuple[int, int]] = {}  # last number, and the entry it became
+        self.views: Views = ()  # the newest ones: epoch, and the number of its ViewStarted
         self._lifetime = logical_lifetime
 
     @property
@@ -91,6 +96,7 @@ class Roll:
             self.epoch, self.leader = control.epoch, control.leader
             self.servers, self.k = control.servers, control.k
             self.fence = control.fence
+            self.views = (*self.views, (control.epoch, seq))[-VIEWS_KEPT:]
         elif isinstance(control, NodeInserted):
             self.members[control.node] = control.term
             n, last = self.origins.get(control.node, (control.last_n, seq))
@@ -111,13 +117,15 @@ class Roll:
         """Everything, as bytes."""
         members = tuple((name, inc, term) for (name, inc), term in self.members.items())
         origins = tuple((name, inc, *row) for (name, inc), row in sorted(self.origins.items()))
-        return _encoder.encode(StoredRoll(self.epoch, self.leader, self.servers, self.k, self.fence, members, origins))
+        return _encoder.encode(
+            StoredRoll(self.epoch, self.leader, self.servers, self.k, self.fence, members, origins, self.views)
+        )
 
     def restore(self, state: bytes) -> None:
         """Become what a snapshot was taken of."""
         stored = _decoder.decode(state)
         self.epoch, self.leader, self.servers, self.k = stored.epoch, stored.leader, stored.servers, stored.k
-        self.fence = stored.fence
+        self.fence, self.views = stored.fence, stored.views
         self.members = {(name, inc): term for name, inc, term in stored.members}
         self.origins = {(name, inc): (n, seq) for name, inc, n, seq in stored.origins}
 

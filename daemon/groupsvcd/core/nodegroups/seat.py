@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -43,6 +43,7 @@ from ..peer_messages import (
     RepairAsk,
     Seen,
     Submit,
+    SyncAsk,
 )
 from ..stream.receiver import Receiver
 from ..stream.recovery import Phase, Recovery
@@ -68,12 +69,14 @@ DISK_HANGS_HERE = "this node serves the group and cannot write to its state dire
 class Seat:
     """The roles of this node in one group, one after the other, around one copy of the stream."""
 
+    about_views: ClassVar[dict[str, Any]] = {}  # what else the history says of a view that is active
+
     def __init__(self, group: NodeGroup, replica: Replica, activate: Callable[[int, int], None]) -> None:
         self.group = group
         self.station = group.station
         self.turn = group.turn
         self.replica = replica
-        self.role: Receiver | Server = Receiver(replica, replica.log.accepted)
+        self.role: Receiver | Server = self._new_receiver(replica.log.accepted)
         self.recovery: Recovery | None = None
         self.leading: Leading | None = None
         self._granted: Granted | None = None
@@ -113,10 +116,22 @@ class Seat:
 
     # --- Roles ---
 
+    def _new_receiver(self, epoch: int) -> Receiver:
+        return Receiver(self.replica, epoch)
+
+    def _new_server(self, promised: int, k: int, *, complete: bool = True) -> Server:
+        return Server(self.replica, promised, k, complete=complete)
+
+    def _new_recovery(self, server: Server, view: View, granted: Granted) -> Recovery:
+        return Recovery(server, view.epoch, granted, self._timers)
+
+    def _new_leading(self, server: Server, view: View) -> Leading:
+        return Leading(self.group, server, view)
+
     def form(self, view: View) -> None:
         """The group is ours to form: the first view, and nothing before it."""
         self.replica.leader, self.replica.servers = self.turn.node, view.names
-        self.role = server = Server(self.replica, view.epoch, view.k)
+        self.role = server = self._new_server(view.epoch, view.k)
         self.turn.journal("view_installed", group=self.group.id, epoch=view.epoch, seq=0, leader=view.leader,
                           members=list(view.names), k=view.k)  # fmt: skip
         if not self.replica.carrier.durable:
@@ -138,7 +153,7 @@ class Seat:
 
     def come_back(self, promised: int) -> None:
         """After a restart: the server that the disk remembers, or one that holds nothing."""
-        self.role = Server(self.replica, promised, 1, complete=self.replica.log.accepted > 0)
+        self.role = self._new_server(promised, 1, complete=self.replica.log.accepted > 0)
 
     def is_welcome(self, leader: str, servers: tuple[str, ...], seq: int) -> None:
         """We are a member again, as entry ``seq`` says, which we may lack."""
@@ -162,7 +177,7 @@ class Seat:
         role = self.role
         if isinstance(role, Receiver):
             self._promised_view = None
-            self.role = role = Server(role.replica, role.epoch, 1, complete=False)
+            self.role = role = self._new_server(role.epoch, 1, complete=False)
         return role
 
     def _as_receiver(self, server: Server) -> Receiver:
@@ -170,7 +185,7 @@ class Seat:
         self._stop_leading()
         self.turn.mark("group-server-retires")
         self.replica.cease_to_store()
-        self.role = receiver = Receiver(server.replica, server.log.accepted)
+        self.role = receiver = self._new_receiver(server.log.accepted)
         self._promised_view = None
         return receiver
 
@@ -184,21 +199,24 @@ class Seat:
             self.role.heard_at = self.turn.now  # who takes over has time to be heard
             self.turn.journal("view_left", group=self.group.id, epoch=self.epoch)
 
+    def _new_granted(self, view: View, base: View) -> Granted:
+        return Granted(
+            self.group.id, self.turn.node, view, base, is_up=lambda name: self._is_up_as(name, view, base),
+            opened=self._enough_opened,
+        )  # fmt: skip
+
     def take_grant(self, view: View, base: View) -> None:
         """The directory wants us to lead in ``view``."""
         if view.epoch <= self.epoch:
             return
         server = self._as_server()
         self._stop_leading()
-        granted = Granted(
-            self.group.id, self.turn.node, view, base, is_up=lambda name: self._is_up_as(name, view, base),
-            opened=self._enough_opened,
-        )  # fmt: skip
+        granted = self._new_granted(view, base)
         if not granted.recognises(self._mine):
             return
         self._granted = granted
         self.group.link()
-        self.recovery = Recovery(server, view.epoch, granted, self._timers)
+        self.recovery = self._new_recovery(server, view, granted)
         server.complete = server.complete or view.forced  # whatever there is
         server.replica.servers, server.k = view.names, view.k
         self.turn.journal("granted", group=self.group.id, epoch=view.epoch, base=base.epoch)
@@ -235,11 +253,12 @@ class Seat:
         self.turn.journal(
             "view_active", group=self.group.id, epoch=view.epoch, seq=server.log.last, leader=view.leader,
             servers=[list(one) for one in view.servers], k=view.k, base=view.base, forced=view.forced, fence=view.fence,
+            **self.about_views,
         )  # fmt: skip
         if server.log.last > server.stable:
             self.turn.journal("stable", group=self.group.id, epoch=view.epoch, seq=server.log.last)
         server.learn_stable(server.log.last)  # k hold all of it, and nobody else can be given an older epoch
-        self.leading = Leading(self.group, server, view)
+        self.leading = self._new_leading(server, view)
         self.leading.start(opened_by)
         if self.group.is_leaving:
             self.group.leaving.add(self.station.me)
@@ -254,9 +273,12 @@ class Seat:
 
     def on_beat(self, sender: Sender, message: Beat) -> None:
         """The leader says where the stream stands."""
-        role = self._follower(sender.name, message.epoch, message.began)
+        role = self._follower_after(sender.name, message)
         if role is not None:
             role.on_beat(sender.name, message)
+
+    def _follower_after(self, sender: str, beat: Beat) -> Receiver | Server | None:
+        return self._follower(sender, beat.epoch, beat.began)
 
     def _follower(self, sender: str, epoch: int, began: int) -> Receiver | Server | None:
         """The role in which a frame of an active view is heard; a server that is not in that view retires."""
@@ -290,8 +312,11 @@ class Seat:
             server.promise(message.epoch)
         self._promised_view = message.view
         self.group.reach(sender.name)
-        report = server.report(whatever_there_is=message.view is not None and message.view.forced)
+        report = self._report(server, whatever_there_is=message.view is not None and message.view.forced)
         server.carrier.persist(server.promise_record(), then=(SendToPeer(sender.name, report),))
+
+    def _report(self, server: Server, *, whatever_there_is: bool) -> Promised:
+        return server.report(whatever_there_is=whatever_there_is)
 
     def _refuse(self, sender: Sender) -> None:
         self.replica.carrier.send(sender.name, Refused(self.group.id, self.epoch))
@@ -303,10 +328,16 @@ class Seat:
         if message.epoch < self.epoch:
             self._refuse(sender)
             return
+        if not self._can_open(message):
+            return
         server = self._as_server()
         if message.epoch > server.promised:
             self._stop_leading()
         server.on_open(sender.name, message)
+
+    def _can_open(self, message: Open) -> bool:
+        """Whether what was delivered here is in that log: so it is, wherever only what is stable is delivered."""
+        return True
 
     def on_data(self, sender: Sender, message: Data) -> None:
         """A large payload; what is numbered already and not missing here is not needed."""
@@ -341,7 +372,12 @@ class Seat:
         """Entries that we asked for."""
         if self.recovery is not None:
             self.recovery.on_repair(sender.name, message)
-        self.role.on_repair(sender.name, message)
+        if self._can_take(message):
+            self.role.on_repair(sender.name, message)
+
+    def _can_take(self, message: Repair) -> bool:
+        """The same for an answer from another log."""
+        return True
 
     def on_refused(self, sender: Sender, message: Refused) -> None:
         """Somebody has promised a higher epoch to another leader."""
@@ -356,7 +392,9 @@ class Seat:
 
     def _server_behind(self, sender: Sender) -> bool:
         """Whether this very process may speak as a server in what we recover."""
-        server = self.station.server((sender.name, sender.incarnation), durable=self.group.settings.durable)
+        server = self._mine  # our own list may not have this process yet
+        if sender.name != self.turn.node:
+            server = self.station.server((sender.name, sender.incarnation), durable=self.group.settings.durable)
         return self._granted is not None and self._granted.recognises(server)
 
     def on_promised(self, sender: Sender, message: Promised) -> None:
@@ -387,6 +425,11 @@ class Seat:
         """A receiver says how far it has got."""
         if self.leading is not None:
             self.leading.on_seen(sender, message)
+
+    def on_sync_ask(self, sender: Sender, message: SyncAsk) -> None:
+        """A member wants to have everything that was ordered."""
+        if self.leading is not None:
+            self.leading.on_sync_ask(sender, message)
 
     def on_submit(self, sender: Sender, message: Submit) -> None:
         """A node submits entries. Who sends them to a server cannot reach the leader, or does not know it."""

@@ -64,6 +64,7 @@ class Submitter:
         self._sent_upto = 0
         self.refused_because = ""  # why the leader takes nothing at the moment; what is outstanding is repeated
         self.leader = ""
+        self.ack = False  # whether somebody waits to hear that what is sent is held
         self._repeat_at = math.inf
         self._wait = timers.repeat_first
 
@@ -147,7 +148,7 @@ class Submitter:
         payloads = tuple(islice(self._bodies, start, end))
         if first > self._large_upto and len(payloads) <= SUBMIT_ENTRIES_MAX:
             if self._bytes <= SUBMIT_BYTES_MAX or sum(map(len, payloads)) <= SUBMIT_BYTES_MAX:
-                self.turn.send(self._to, Submit(self.stream, first, known_seq, payloads, self._first - 1))
+                self.turn.send(self._to, Submit(self.stream, first, known_seq, payloads, self._first - 1, self.ack))
                 return
         chunk: list[bytes | tuple[int, int]] = []
         size = 0
@@ -155,13 +156,13 @@ class Submitter:
             is_large = len(payload) > self._inline_bytes_max
             body = (len(payload), crc32(payload)) if is_large else payload
             if chunk and (size + len(body) > SUBMIT_BYTES_MAX or len(chunk) >= SUBMIT_ENTRIES_MAX):
-                self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk), self._first - 1))
+                self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk), self._first - 1, self.ack))
                 first += len(chunk)
                 chunk, size = [], 0
             chunk.append(body)
             size += len(body)
         if chunk:
-            self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk), self._first - 1))
+            self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk), self._first - 1, self.ack))
 
     def accepted(self, upto_n: int) -> None:
         """Everything up to this number is stable."""

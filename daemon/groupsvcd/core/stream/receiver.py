@@ -51,7 +51,7 @@ class Receiver:
         replica = self.replica
         if epoch > self.epoch:
             stable = replica.stable
-            replica.switch(epoch, stable, ())
+            replica.switch(epoch, replica.settled, ())
             replica.stable_said = stable
             self.epoch = epoch
             replica.leader = leader

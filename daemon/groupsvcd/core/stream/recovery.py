@@ -20,12 +20,12 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import Protocol
+from typing import Any, Protocol
 from zlib import crc32
 
 from ..parameters import Timers
 from ..peer_messages import Claim, Open, Opened, Promised, Repair
-from ..views import View
+from ..views import View, Views
 from .builder import Builder
 from .server import Server
 
@@ -85,6 +85,8 @@ class Recovery:
         self.incarnations: dict[str, int] = {}  # in which each of the others promised
         self.holders: dict[str, str] = {}  # name -> state id as the chosen log has it; empty without disks
         self.opened_by: dict[str, int] = {}
+        self.views: Views = ()  # of the chosen log, if those who open it want to know
+        self._about_choice: dict[str, Any] = {}  # what else the history says of it
         self.claimed_at = math.inf
         self.progress_at = turn.now
         self._timers = timers
@@ -150,7 +152,7 @@ class Recovery:
 
     def _choose(self) -> None:
         me, server = self.turn.node, self.server
-        best = best_report(me, self.reports)
+        best = self._best()
         report = self.reports[best]
         self.holders = dict(report.voters)
         self.phase = Phase.FETCHING
@@ -165,6 +167,10 @@ class Recovery:
         if best != me:
             self.turn.mark("leader-fetches-log")
         self._fetch_on(report.accepted)
+
+    def _best(self) -> str:
+        """Whose log to take."""
+        return best_report(self.turn.node, self.reports)
 
     def _fetch_on(self, accepted: int) -> None:
         builder = self._builder
@@ -196,12 +202,14 @@ class Recovery:
         stable = max(report.stable for report in self.reports.values())
         server.replica.leader = turn.node
         view = self.authority.view()
-        self._open = Open(server.stream, self.epoch, accepted, builder.reached, stable, server.log.checkpoint_seq, view)
+        self._open = Open(
+            server.stream, self.epoch, accepted, builder.reached, stable, server.log.checkpoint_seq, view, self.views
+        )
         server.install(self.epoch, builder, stable)
         first = max(known, server.log.base)
         tail = [[seq, crc32(server.log.entry(seq))] for seq in range(first + 1, server.log.last + 1)]
         turn.journal("recovered", group=server.stream, epoch=self.epoch, seq=server.log.last, last=server.log.last,
-                     base=first, tail=tail)  # fmt: skip
+                     base=first, tail=tail, **self._about_choice)  # fmt: skip
         self.phase = Phase.OPENING
 
     def on_opened(self, sender: str, incarnation: int, message: Opened) -> None:

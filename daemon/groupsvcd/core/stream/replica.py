@@ -80,6 +80,11 @@ class Replica:
         return min(self.stable_said, self.library.complete_upto)
 
     @property
+    def settled(self) -> int:
+        """Up to where the log of any later epoch has what this copy has."""
+        return self.stable
+
+    @property
     def delivered(self) -> int:
         """Up to where the host has got."""
         return self._delivery.upto
@@ -144,7 +149,9 @@ class Replica:
             self._take_checkpoint(keep=0)  # nobody lags: an idle group needs no history
 
     def _take_checkpoint(self, keep: int | None = None) -> None:
-        seq, state = self.delivered, self.host.snapshot()
+        self._set_checkpoint(self.delivered, self.host.snapshot(), keep)
+
+    def _set_checkpoint(self, seq: int, state: bytes, keep: int | None) -> None:
         drop_upto = seq - (self.retention.margin if keep is None else keep)
         if self.retention.until_discarded:
             drop_upto = min(drop_upto, self.discard_said)
@@ -192,16 +199,20 @@ class Replica:
 
     def on_repair_ask(self, sender: str, ask: RepairAsk) -> None:
         """Somebody misses entries; answered from the log as it is, whatever was promised."""
+        answer = self.answer_to(ask)
+        if answer is not None:
+            self.carrier.send(sender, answer)
+            self.turn.mark("repair-answered")
+
+    def answer_to(self, ask: RepairAsk) -> Repair | None:
+        """What we have of what is asked for."""
         log = self.log
-        if ask.first > log.base:
-            entries = log.slice(ask.first, ask.upto, REPAIR_BYTES_MAX)
-            if not entries:
-                return
-            answer = Repair(self.stream, log.accepted, self.stable, ask.first, entries, began=self.began)
-        else:
-            answer = self._checkpoint_block(ask)
-        self.carrier.send(sender, answer)
-        self.turn.mark("repair-answered")
+        if ask.first <= log.base:
+            return self._checkpoint_block(ask)
+        entries = log.slice(ask.first, ask.upto, REPAIR_BYTES_MAX)
+        if not entries:
+            return None
+        return Repair(self.stream, log.accepted, self.stable, ask.first, entries, began=self.began)
 
     def _checkpoint_block(self, ask: RepairAsk) -> Repair:
         log, seq = self.log, self.log.checkpoint_seq

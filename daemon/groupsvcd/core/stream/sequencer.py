@@ -29,6 +29,8 @@ ORDER_BYTES_MAX = 224 * 1024
 class Sequencer:
     """Orders the entries of one epoch."""
 
+    ack_required = False  # whether everybody is asked to say once it has what leaves now; servers do so anyway
+
     def __init__(self, server: Server, epoch: int, k: int, origins: DuplicateFilter, timers: Timers) -> None:
         self.turn = server.turn
         self.server = server
@@ -108,8 +110,9 @@ class Sequencer:
 
     def _order_of(self, first: int, entries: tuple[bytes, ...]) -> Order:
         return Order(
-            self.server.stream, self.epoch, first, entries, self._stable_told, self.discard, self.began, self._nearly()
-        )
+            self.server.stream, self.epoch, first, entries, self._stable_told, self.discard, self.began, self._nearly(),
+            self.ack_required,
+        )  # fmt: skip
 
     def _nearly(self) -> int:
         """Up to where we hold the stream, if one more server is enough and our memory counts; about to be told."""

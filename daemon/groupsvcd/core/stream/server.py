@@ -151,7 +151,7 @@ class Server:
             self.replica.began = beat.began
             self.replica.learn_discard(beat.discard)
             self.learn_stable(beat.stable)
-            self.say_held()
+            self.say_held(beat.round)
             self.report_payloads()
 
     def append_own(self, entries: tuple[bytes, ...]) -> None:
@@ -250,7 +250,7 @@ class Server:
         if unordered and self.leader and self.complete:
             self.carrier.vouch(self.leader, DataHeld(self.stream, unordered))
 
-    def say_held(self) -> None:
+    def say_held(self, round: int = 0) -> None:
         """Tell the leader what is safe here, unless a higher epoch was promised or nothing is accepted yet.
 
         If we are the one server that was missing, we know before anybody else that it is stable, and need not be told.
@@ -261,7 +261,7 @@ class Server:
             self.turn.journal("held", group=self.stream, epoch=epoch, seq=upto)
             if self.turn.now < self.carrier.valid_until:
                 self.learn_stable(min(upto, self._nearly))
-            self.carrier.vouch(self.leader, Held(self.stream, epoch, upto, self.delivered))
+            self.carrier.vouch(self.leader, Held(self.stream, epoch, upto, self.delivered, round))
 
     def learn_stable(self, stable: int) -> None:
         """``stable`` was said in the accepted epoch."""
@@ -306,12 +306,13 @@ class Server:
     def common_upto(self, accepted: int, last: int) -> int:
         """How much of our log is also in the log of epoch ``accepted`` that ends at ``last``.
 
-        Logs of one epoch are prefixes of one another; of another epoch only what is stable is shared.
+        Logs of one epoch are prefixes of one another; of another epoch only what is settled is shared.
         """
         if self.log.accepted == accepted:
             return min(self.log.last, last)
-        invariant(self.stable <= last, f"stable up to {self.stable} here, but the log to open ends at {last}")
-        return self.stable
+        settled = self.replica.settled
+        invariant(settled <= last, f"settled up to {settled} here, but the log to open ends at {last}")
+        return settled
 
     def _build_on(self) -> None:
         builder, message = self.builder, self._building

@@ -21,7 +21,7 @@ from itertools import islice
 
 from groupsvc.wire.history import HistoryEvent
 
-from . import group_calls, group_leaders, group_logs, group_views
+from . import group_calls, group_leaders, group_logs, group_syncs, group_views
 from .calls import k1
 from .determinism import compare
 from .eras import LEASE_DEFAULT, Era, eras
@@ -68,6 +68,7 @@ GROUPS: dict[str, GroupChecker] = {
     "L1": group_leaders.l1, "L2": group_leaders.l2, "L3": group_leaders.l3, "L4": group_leaders.l4,
     "L5": group_leaders.l5, "L6": group_views.l6,
     "S1": group_leaders.s1,
+    "K2": group_syncs.k2,
 }  # fmt: skip
 
 VIOLATIONS_MAX = 20
@@ -84,7 +85,7 @@ def check(
         violation for checker in ALL.values() for era in periods for violation in islice(checker(era), VIOLATIONS_MAX)
     ]
     end = history[-1].i if history else 0
-    streams = pieces.streams(converged_from=periods[-1].start if converged else None, end=end)
+    streams = pieces.streams(converged_from=periods[-1].start if converged else None, end=end, lease=lease)
     for group_checker in GROUPS.values():
         for stream in streams:
             for violation in islice(group_checker(stream), VIOLATIONS_MAX):

@@ -19,8 +19,10 @@ import attrs
 
 from groupsvc.wire.history import HistoryEvent
 
+from .eras import LEASE_DEFAULT
 from .lineage import Lineage
 from .lives import Lives
+from .survivors import SURVIVORS_OPS, survivors
 
 Part = tuple[str, int]
 """One incarnation of one node."""
@@ -31,7 +33,7 @@ Server = tuple[str, int | str]
 Submitted = Mapping[tuple[str, int], set[int]]
 """(origin, n) -> the CRCs of what was submitted to a group of one name under that number."""
 
-USER_OPS = frozenset({"join", "leave", "submit"})
+USER_OPS = frozenset({"join", "leave", "submit", "sync"})
 """Calls of programs inside the daemons.
 
 All name the group (``args.name``) and have its id where the program knows it. A ``submit`` has the number and the CRC
@@ -39,7 +41,7 @@ of the entry as it is to stand in the stream, or 0 if its program, being no memb
 tells ``seq`` if the program, being a member, has seen it there.
 """
 
-SHARED_OPS = frozenset({"boot", "crash", "halted", "down_learned", "node_gone"})
+SHARED_OPS = frozenset({"boot", "crash", "halted", "down_learned", "node_down", "node_gone"})
 """What the domain knows and every group is concerned with."""
 
 ENDS_OF_PROCESSES = frozenset({"crash", "halted", "down_learned"})
@@ -70,15 +72,18 @@ class GroupStream:
     """One group, from its formation on."""
 
     def __init__(
-        self, group: int, lines: Sequence[HistoryEvent], submitted: Submitted, *, converged: bool, end: int
-    ) -> None:
+        self, group: int, lines: Sequence[HistoryEvent], submitted: Submitted, *, converged: bool, end: int,
+        lease: float = LEASE_DEFAULT,
+    ) -> None:  # fmt: skip
         self.id = group
         self.lines = lines
         self.submitted = submitted
         self.converged = converged
         self.end = end
         self.views = _views(self.of("view_installed", "view_active"))
-        self.lineage = Lineage(self.of("ordered", "stable", "recovered", "delivered"), self.views)
+        self.fast = any(line.args.get("delivery") == "fast" for line in self.of("view_active"))
+        bound = survivors(self.of(*SURVIVORS_OPS), lease) if self.fast else None
+        self.lineage = Lineage(self.of("ordered", "stable", "recovered", "delivered"), self.views, bound)
         self.durable = any(isinstance(which, str) for view in self.views.values() for _, which in view.servers)
 
     def of(self, *ops: str) -> Iterator[HistoryEvent]:
@@ -116,7 +121,7 @@ class Pieces:
     calls: list[HistoryEvent] = attrs.field(factory=list)  # of the programs that use groups
     names: dict[int, str] = attrs.field(factory=dict)  # of groups, as far as programs have told them
 
-    def streams(self, *, converged_from: int | None, end: int) -> list[GroupStream]:
+    def streams(self, *, converged_from: int | None, end: int, lease: float = LEASE_DEFAULT) -> list[GroupStream]:
         """All groups, oldest first; those that began at ``converged_from`` or later are expected to be in order."""
         by_name: dict[str, dict[tuple[str, int], set[int]]] = {}
         for line in self.calls:
@@ -129,7 +134,8 @@ class Pieces:
             is_lost = any(line.op == "disks_lost" for line in lines)  # it waits for ever, and rightly so
             converged = converged_from is not None and first >= converged_from and not is_lost
             name = self.names.get(group, "")
-            result.append(GroupStream(group, lines, by_name.get(name, {}), converged=converged, end=end))
+            submitted = by_name.get(name, {})
+            result.append(GroupStream(group, lines, submitted, converged=converged, end=end, lease=lease))
         return result
 
 

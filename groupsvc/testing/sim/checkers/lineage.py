@@ -14,6 +14,9 @@ Allowed are forced views, and views that may have taken over the log of a forced
 active: the directory's grants after a server went down are not marked as forced, and a server that had accepted the
 forced view's log brings it with it. Of a view that only its servers wrote down, without saying whether it is forced,
 nothing is known: it may be.
+
+In a fast group every view may do without what only the dead have delivered, and without what those delivered who were
+waited for in vain (see ``survivors``); what was announced stable it may not lose.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import attrs
 
 from groupsvc.wire.history import HistoryEvent
 
+from .survivors import Part
 from .verdict import Violation
 
 if TYPE_CHECKING:
@@ -36,6 +40,7 @@ class _Log:
     """What is known of one epoch."""
 
     delivered: dict[int, int] = attrs.field(factory=dict)  # number -> CRC
+    delivered_by: list[tuple[int, int, Part]] = attrs.field(factory=list)  # number, CRC, who; in fast groups
     led: dict[int, int] = attrs.field(factory=dict)  # what its leader recovered and ordered
     announced: int = 0  # highest number that its leader called stable
     recovered: HistoryEvent | None = None
@@ -44,10 +49,14 @@ class _Log:
 class Lineage:
     """The branches of one group's log."""
 
-    def __init__(self, lines: Iterable[HistoryEvent], views: Mapping[int, GroupView]) -> None:
+    def __init__(
+        self, lines: Iterable[HistoryEvent], views: Mapping[int, GroupView],
+        survivors: Mapping[int, frozenset[Part]] | None = None,
+    ) -> None:  # fmt: skip
         self.cuts: list[tuple[int, int]] = []  # (epoch of a view, first number that is void below it), by epoch
         self.losses: list[Violation] = []
         self._views = views
+        self._survivors = survivors  # of a fast group, by the position of each ``recovered``
         logs: dict[int, _Log] = {}
         for line in lines:
             log = logs.get(line.epoch)
@@ -55,6 +64,8 @@ class Lineage:
                 log = logs[line.epoch] = _Log()
             if line.op == "delivered":
                 log.delivered.setdefault(line.seq, line.crc)
+                if survivors is not None:
+                    log.delivered_by.append((line.seq, line.crc, (line.node, line.inc)))
             elif line.op == "ordered":
                 log.led[line.seq] = line.crc
             elif line.op == "stable":
@@ -84,15 +95,34 @@ class Lineage:
         announced: dict[int, tuple[int, int]] = {}
         effective = {view.epoch for view in self._views.values() if view.active_at is not None}
         effective |= {view.base for view in self._views.values() if view.base}
+        by_whom: list[tuple[int, int, Part]] = []
         for epoch in sorted(logs):
             log = logs[epoch]
             if log.recovered is not None:
+                if self._survivors is not None and not self._may_lose(epoch, effective):
+                    self._ask_survivors(log.recovered, by_whom, self._survivors.get(log.recovered.i, frozenset()))
                 self._judge(log.recovered, delivered, announced, effective)
+            if self.cuts:
+                by_whom = [one for one in by_whom if not self.is_void(one[0], epoch - 1)]
+            by_whom += log.delivered_by
             for seq, crc in log.delivered.items():
                 delivered.setdefault(seq, (crc, epoch))
             for seq, crc in log.led.items():
                 if seq <= log.announced:
                     announced.setdefault(seq, (crc, epoch))
+
+    def _ask_survivors(
+        self, recovered: HistoryEvent, delivered: Iterable[tuple[int, int, Part]], survivors: frozenset[Part]
+    ) -> None:
+        base, log = int(recovered.args["base"]), {int(seq): int(crc) for seq, crc in recovered.args["tail"]}
+        for seq, crc, part in delivered:
+            if part in survivors and seq > base and log.get(seq) != crc:
+                text = (
+                    f"the log recovered for epoch {recovered.epoch} ends at {recovered.args['last']} and lacks {seq}"
+                    f" ({crc:08x}), which {part[0]}/{part[1]} has delivered, and lives"
+                )
+                self.losses.append(Violation("B6", text, recovered.i))
+                return
 
     def _judge(
         self,
@@ -115,7 +145,7 @@ class Lineage:
                 lost.append((seq, Violation(invariant, text, recovered.i)))
         if not lost:
             return
-        if not self._may_lose(epoch, effective):
+        if not self._may_lose(epoch, effective) and not (self._survivors is not None and _only_delivered(lost)):
             self.losses.extend(violation for _, violation in lost)
         elif epoch in effective:
             first = min(seq for seq, _ in lost)
@@ -130,6 +160,11 @@ class Lineage:
         if base is None:
             base = max((other for other in effective if other < epoch), default=0)
         return any(other.forced is not False for other in self._views.values() if base < other.epoch <= epoch)
+
+
+def _only_delivered(lost: Iterable[tuple[int, Violation]]) -> bool:
+    """Whether nothing is lost that was announced stable; the survivors of a fast group are asked elsewhere."""
+    return all(violation.invariant == "B6" for _, violation in lost)
 
 
 def _first_lost(known: Mapping[int, tuple[int, int]], log: Mapping[int, int], base: int) -> int:

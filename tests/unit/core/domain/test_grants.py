@@ -376,3 +376,18 @@ def test_a_new_name_server_counts_anew_how_long_a_quorum_has_been_lost() -> None
     assert [] == office.ordered
     office.pass_time(1.0)
     assert [ContinueGroup] == [type(command) for command in office.ordered]
+
+
+def test_a_forced_view_whose_server_has_lost_the_group_is_granted_to_the_others() -> None:
+    """e has left the group that it is to lead; f was in no active view, but in the one that was granted."""
+    office = Office()
+    office.scene.serve(office.id, D, E, k=1)
+    assert office.scene.propose(office.id, D, F)["ok"]
+    office.scene.gone("d")
+    office.pass_time(3.0)
+    pending = office.scene.group(office.id).pending
+    assert pending is not None
+    assert (True, "e") == (pending.forced, pending.leader)
+    office.ordered.clear()
+    office.grants.on_complaint(E, office.id, pending.epoch, unable=True)
+    assert [ContinueGroup(office.id, pending.epoch, "f", (F,))] == office.ordered

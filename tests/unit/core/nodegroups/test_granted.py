@@ -128,3 +128,8 @@ def test_only_a_forced_grant_may_begin_with_nothing() -> None:
     assert () == _granted(E, forced=True).genesis()
     with pytest.raises(InvariantBroken, match="nobody of"):
         _granted(E).genesis()
+
+
+def test_in_a_forced_grant_who_has_nothing_says_so() -> None:
+    """All who are up are waited for: a server of the lost view that carries the group no longer would never answer."""
+    assert [False, True] == [_granted(E, forced=forced).claim(is_chosen=False).from_all for forced in (False, True)]

@@ -208,7 +208,7 @@ def test_a_log_that_lacks_what_is_stable_is_never_opened() -> None:
     stage = Stage()
     stage.server.learn_stable(2)
     stage.server.promise(8)
-    with pytest.raises(InvariantBroken, match="stable up to 2"):
+    with pytest.raises(InvariantBroken, match="settled up to 2"):
         stage.server.on_open("B", Open(0, 8, 6, 1, 1, 0))
 
 

@@ -1,0 +1,169 @@
+"""What a user on this node waits to hear about the stream beyond what it is given: that it is held, seen, complete.
+
+Three questions, one place for those who ask:
+
+- *held*: when do k servers hold what I submitted? (GS-14: the acknowledged multicast.) In a safe group that is so when
+  it is delivered; in a fast one somewhat later. The submission says that somebody waits, so the leader asks for answers
+  at once, and tells the stable number as soon as it has moved.
+- *seen*: when has every member delivered it? The leader announces that (``discard``) when it finds the group in order.
+- *sync*: when have I been given everything that was ordered before I asked? The leader says how far that was, but only
+  after k servers have answered a beat that it sent after the question (see ``rounds``). A lease alone is never enough.
+
+A question is asked again, ever more slowly, and anew when another view begins, until it is answered. A user that has
+lost the group is told nothing more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import attrs
+
+from ..peer_messages import SyncAsk, Synced
+from .user import User
+
+if TYPE_CHECKING:
+    from .node_group import NodeGroup
+
+Told = Callable[[int], None]
+"""Called back with the number of the entry up to which it is so."""
+
+QUESTIONS_BITS = 32
+"""Questions of one membership; what is above tells which membership."""
+
+
+@attrs.define
+class _Wait:
+    """Somebody waits for one of its submissions to be held by k, or seen by all."""
+
+    user: User
+    n: int  # of this node's submissions
+    seen: bool
+    told: Told
+    seq: int = 0  # of the entry, or of one behind it; 0 until it was delivered
+
+
+@attrs.define
+class _Question:
+    """Somebody wants to have everything that was ordered before."""
+
+    user: User
+    number: int
+    told: Told
+    seq: int = -1  # up to where that was; -1 until it was answered
+
+
+class Confirmations:
+    """The open questions of this node about one group."""
+
+    def __init__(self, group: NodeGroup) -> None:
+        self.group = group
+        self.turn = group.turn
+        self._timers = group.station.parameters.timers
+        self._waits: list[_Wait] = []
+        self._questions: list[_Question] = []
+        self._number = group.key << QUESTIONS_BITS  # unlike that of any question this process ever asked
+        self._ask_at = math.inf
+        self._wait_s = self._timers.repeat_first
+
+    def forget(self, user: User) -> None:
+        """A user has lost the group, and is told nothing more."""
+        self._waits = [one for one in self._waits if one.user is not user]
+        self._questions = [one for one in self._questions if one.user is not user]
+
+    def forget_all(self) -> None:
+        """This node's part in the group has ended."""
+        self._waits, self._questions = [], []
+        self._ask_at = math.inf
+
+    def wait_for(self, user: User, n: int, told: Told, *, seen: bool) -> None:
+        """Tell when this node's submission ``n`` is held by k, or seen by all."""
+        self._waits.append(_Wait(user, n, seen, told))
+
+    def before_sending(self) -> None:
+        """What is submitted now, or again, is to be acknowledged if somebody waits for it; and questions leave."""
+        if self.group.submitter is not None and self.group.is_member:
+            self.group.submitter.ack = any(not wait.seq for wait in self._waits)
+            self.tick()
+
+    def sync(self, user: User, told: Told) -> None:
+        """Tell when everything that was ordered until now has been given to the users here."""
+        self._number += 1
+        self._questions.append(_Question(user, self._number, told))
+        self._ask_anew()
+
+    def on_synced(self, synced: Synced) -> None:
+        """The leader says how far the stream was when a question came; one of an older epoch was asked anew since."""
+        seat = self.group.seat
+        epoch = seat.replica.log.accepted if seat is not None else 0
+        if synced.to != self.group.station.identity.incarnation or synced.epoch < epoch:
+            return
+        for question in self._questions:
+            if question.number == synced.number and question.seq < 0:
+                question.seq = synced.seq
+
+    def view_started(self) -> None:
+        """Somebody else leads: what the one before said of entries that nobody has yet may not come true."""
+        for question in self._questions:
+            question.seq = -1
+        if self._questions:
+            self._ask_anew()
+
+    def _ask_anew(self) -> None:
+        self._wait_s = self._timers.repeat_first
+        self._ask_at = self.turn.now
+
+    def look(self) -> None:
+        """After the users were given what was delivered: whose question is answered?"""
+        if self._waits:
+            self._look_at_waits()
+        seat = self.group.seat
+        if self._questions and seat is not None:
+            delivered = seat.replica.delivered
+            answered = [one for one in self._questions if 0 <= one.seq <= delivered]
+            if answered:
+                self._questions = [one for one in self._questions if not 0 <= one.seq <= delivered]
+                for one in answered:
+                    one.told(one.seq)
+            if not self._questions:
+                self._ask_at = math.inf
+
+    def _look_at_waits(self) -> None:
+        submitter, seat = self.group.submitter, self.group.seat
+        if submitter is None or seat is None:
+            return
+        replica = seat.replica
+        for wait in self._waits:
+            if not wait.seq and submitter.accepted_upto >= wait.n:
+                wait.seq = replica.delivered
+        stable, discard = replica.stable, replica.discard_said
+
+        def is_so(wait: _Wait) -> bool:
+            return 0 < wait.seq <= (discard if wait.seen else stable)
+
+        answered = [wait for wait in self._waits if is_so(wait)]
+        if answered:
+            self._waits = [wait for wait in self._waits if not is_so(wait)]
+            for wait in answered:
+                wait.told(wait.seq)
+
+    # --- Time ---
+
+    @property
+    def deadline(self) -> float:
+        """When to ask again."""
+        return self._ask_at
+
+    def tick(self) -> None:
+        """Ask the leader what was not answered."""
+        if self.turn.now < self._ask_at:
+            return
+        self._ask_at = self.turn.now + self._wait_s
+        self._wait_s = min(2 * self._wait_s, self._timers.repeat_max)
+        seat = self.group.seat
+        if seat is not None and seat.replica.leader:
+            for question in self._questions:
+                if question.seq < 0:
+                    self.turn.send(seat.replica.leader, SyncAsk(self.group.id, question.number))

@@ -1,0 +1,39 @@
+"""Whether one log has what was delivered from another.
+
+An entry has no epoch of its own, and in a fast group what was delivered need not be in the log of a later epoch. But
+every view begins with an entry of its own, ``ViewStarted``, which is numbered once, on a log that is the same at all
+who accept that epoch; and until the next view begins only its leader gives numbers. So a beginning of a log is known by
+two numbers: the newest view in it, and how long it is. X has delivered 50 entries, the newest view among them is 7. A
+log in which view 7 began with 40 and view 9 with 51 has all of them; one in which view 9 began with 48 goes on without
+three.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ..views import NodeId, Views
+
+
+class Heritage(msgspec.Struct, frozen=True):
+    """What is known of a log without its entries: its newest views, and who carries the group at its end."""
+
+    views: Views
+    members: tuple[NodeId, ...]
+
+
+def has_beginning(views: Views, last: float, view: int, seq: int) -> bool:
+    """Whether a log with these views, up to ``last``, has the ``seq`` entries the newest view of which is ``view``.
+
+    A view that is not among them is one that the log lacks, or one that is too long ago for anybody to know.
+    """
+    if not seq:
+        return True
+    return any(epoch == view and seq < end for (epoch, _), end in zip(views, _ends(views, last), strict=True))
+
+
+def _ends(views: Views, last: float) -> Iterable[float]:
+    """The number behind the last entry of each view."""
+    return [*(began for _, began in views[1:]), last + 1][: len(views)]
