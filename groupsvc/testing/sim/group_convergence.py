@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from groupsvcd.core.domain.groups import Group
 from groupsvcd.core.nodegroups.node_groups import GroupStatus, NodeGroups
 from groupsvcd.core.views import NodeId
 
@@ -36,18 +37,24 @@ def carried(world: World) -> Carried:
 
 def waiting_for_disks(world: World) -> dict[str, int]:
     """Names and ids of the durable groups whose active view has lost more disks than a recovery can do without."""
+    return {group.name: group.id for group in _records(world) if group.durable and _spare(world, group) < 0}
+
+
+def spare_disks(world: World, group_id: int) -> int:
+    """How many disks of the active view of a durable group a recovery can still do without; 0 if nobody knows."""
+    return next((max(0, _spare(world, group)) for group in _records(world) if group.id == group_id), 0)
+
+
+def _records(world: World) -> tuple[Group, ...]:
     name_server = world.name_server()
     engine = world.nodes[name_server].engine if name_server else None
     directory = getattr(getattr(engine, "voter", None), "directory", None)
-    if directory is None:
-        return {}
-    found: dict[str, int] = {}
-    for group in directory.groups.all():
-        if group.durable:
-            left = sum(1 for name, disk in group.active.servers if _is_whole(world, name, disk, group.id))
-            if left < group.active.promises_needed:
-                found[group.name] = group.id
-    return found
+    return () if directory is None else directory.groups.all()
+
+
+def _spare(world: World, group: Group) -> int:
+    left = sum(1 for name, disk in group.active.servers if _is_whole(world, name, disk, group.id))
+    return left - group.active.promises_needed
 
 
 def _is_whole(world: World, name: str, state_id: int | str, group_id: int) -> bool:

@@ -70,14 +70,16 @@ class GroupStream:
     """One group, from its formation on."""
 
     def __init__(
-        self, group: int, lines: Sequence[HistoryEvent], submitted: Submitted, *, converged: bool, end: int
-    ) -> None:
+        self, group: int, lines: Sequence[HistoryEvent], submitted: Submitted, *, converged: bool, end: int,
+        history_entries_max: int = 0,
+    ) -> None:  # fmt: skip
         self.id = group
+        self.history_entries_max = history_entries_max  # how far a member may lag; 0: nobody has said
         self.lines = lines
         self.submitted = submitted
         self.converged = converged
         self.end = end
-        self.views = _views(self.of("view_installed", "view_active"))
+        self.views = _views(self.of("granted", "view_installed", "view_active"))
         self.lineage = Lineage(self.of("ordered", "stable", "recovered", "delivered"), self.views)
         self.durable = any(isinstance(which, str) for view in self.views.values() for _, which in view.servers)
 
@@ -116,7 +118,7 @@ class Pieces:
     calls: list[HistoryEvent] = attrs.field(factory=list)  # of the programs that use groups
     names: dict[int, str] = attrs.field(factory=dict)  # of groups, as far as programs have told them
 
-    def streams(self, *, converged_from: int | None, end: int) -> list[GroupStream]:
+    def streams(self, *, converged_from: int | None, end: int, history_entries_max: int = 0) -> list[GroupStream]:
         """All groups, oldest first; those that began at ``converged_from`` or later are expected to be in order."""
         by_name: dict[str, dict[tuple[str, int], set[int]]] = {}
         for line in self.calls:
@@ -129,7 +131,12 @@ class Pieces:
             is_lost = any(line.op == "disks_lost" for line in lines)  # it waits for ever, and rightly so
             converged = converged_from is not None and first >= converged_from and not is_lost
             name = self.names.get(group, "")
-            result.append(GroupStream(group, lines, by_name.get(name, {}), converged=converged, end=end))
+            submitted = by_name.get(name, {})
+            result.append(
+                GroupStream(
+                    group, lines, submitted, converged=converged, end=end, history_entries_max=history_entries_max
+                )
+            )
         return result
 
 
@@ -165,17 +172,23 @@ def members_of(line: HistoryEvent) -> tuple[Part, ...]:
 
 
 def _views(lines: Iterable[HistoryEvent]) -> dict[int, GroupView]:
-    """Each epoch's view by what is written of it first; ``V3`` sees to it that all say the same."""
+    """Each epoch's view by what is written of it first; ``V3`` sees to it that all say the same.
+
+    A server that installs a view does not say on whose word; its leader has, when it was ``granted`` the epoch.
+    """
     views: dict[int, GroupView] = {}
+    grants: dict[int, dict[str, Any]] = {}
     for line in lines:
+        if line.op == "granted":
+            grants.setdefault(line.epoch, line.args)
+            continue
         known = views.get(line.epoch)
         if known is None or (line.op == "view_active" and known.active_at is None):
-            views[line.epoch] = _view(line)
+            views[line.epoch] = _view(line, {**grants.get(line.epoch, {}), **line.args})
     return views
 
 
-def _view(line: HistoryEvent) -> GroupView:
-    args: dict[str, Any] = line.args
+def _view(line: HistoryEvent, args: dict[str, Any]) -> GroupView:
     servers = tuple((str(name), which) for name, which in args.get("servers", ()))
     return GroupView(
         epoch=line.epoch,
