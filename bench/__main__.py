@@ -35,6 +35,7 @@ MEASURES: dict[str, Measure] = {
     "floor": floor.measure,
     "costs": costs.measure,
     "rates": multicast.rates,
+    "durable": multicast.durable,
     "form": multicast.formation,
     "leader": group_failover.killed,
     "stopped": stopped_receiver.measure,

@@ -62,6 +62,7 @@ class Node:
         self.inbox: list[bytes] = []
         self.spent: dict[str, int] = defaultdict(int)
         self._unsynced: list[fx.Persist] = []
+        self._to_do: list[Callable[[], None]] = []
         codec: Any = PEER_CODEC
         self._to_peers: Outbox[str, Any] = Outbox(codec, lambda: world.clock, _refuse)
         self._to_topics: Outbox[bytes, Any] = Outbox(codec, lambda: world.clock, _refuse)
@@ -92,11 +93,19 @@ class Node:
         self.spent["deadline"] += now() - began
         if ticks:
             self._step(Tick())
+        self._flush()
+        to_do, self._to_do = self._to_do, []
+        for action in to_do:
+            self._step(LocalCall(action))
+        if to_do:
+            self._flush()
+        return bool(inbox or unsynced or ticks or to_do)
+
+    def _flush(self) -> None:
         began = now()
         self._to_topics.flush(self._multicast)
         self._to_peers.flush(self._send)
         self.spent["encode and pack"] += now() - began
-        return bool(inbox or unsynced or ticks)
 
     def _step(self, event: Event) -> None:
         began = now()
@@ -115,6 +124,8 @@ class Node:
                     self._to_topics.put(effect.topic, effect.message, effect.valid_until)
                 case fx.Persist():
                     self._unsynced.append(effect)
+                case fx.Afterwards():
+                    self._to_do.append(effect.action)
                 case fx.Subscribe():
                     self.topics.add(effect.topic)
                 case fx.Unsubscribe():

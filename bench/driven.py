@@ -60,15 +60,18 @@ class DrivenNode(LocalNode):
     profile_directory: str | None = None
     """Where the daemons leave what cProfile found, if anywhere."""
 
-    def _spawn(self, log: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _command(self) -> list[str]:
         command = [sys.executable, "-m", "bench.driver", "--config", str(self.config_file)]
         if self.profile_directory is not None:
             command += ["--profile", f"{self.profile_directory}/{self.name}.prof"]
+        return command
+
+    def _spawn(self, log: IO[bytes]) -> subprocess.Popen[bytes]:
         self._heard: list[AnyAnswer] = []
         self._unread = b""
         self._decode = msgspec.json.Decoder(AnyAnswer).decode
         return subprocess.Popen(
-            command,
+            self._command(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,

@@ -30,7 +30,7 @@ from groupsvcd.core.views import AttributeValue, NodeId
 from groupsvcd.daemon import Daemon
 from groupsvcd.observe import log as logs
 
-from .load import Load, Notes, Program, RecordingProgram
+from .load import Ledger, Load, Notes, Program, RecordingProgram
 from .memory import resident_mib
 
 STDIN, STDOUT = 0, 1
@@ -42,13 +42,17 @@ class Command(msgspec.Struct, frozen=True, tag_field="do"):
 
 
 class Join(Command, frozen=True, tag="join"):
-    """Take part in ``group`` as number ``me``; with ``send`` messages are sent from the moment it has joined."""
+    """Take part in ``group`` as number ``me``; with ``send`` messages are sent from the moment it has joined.
+
+    With ``machine`` the whole order is a state that comes with the group, and not what was seen since.
+    """
 
     group: str
     me: int
     load: Load
     send: bool = False
     record: bool = False
+    machine: bool = False
     attributes: dict[str, AttributeValue] = {}
 
 
@@ -81,7 +85,11 @@ class Look(Command, frozen=True, tag="look"):
     """How do things stand?"""
 
 
-AnyCommand = Join | Send | Hold | Leave | Tell | Look
+class FailSync(Command, frozen=True, tag="fail-sync"):
+    """From now on what is written to the state directory cannot be synced."""
+
+
+AnyCommand = Join | Send | Hold | Leave | Tell | Look | FailSync
 
 
 class Answer(msgspec.Struct, frozen=True, tag_field="is"):
@@ -133,6 +141,7 @@ class GroupLook(msgspec.Struct, frozen=True):
     servers: list[str]
     delivered: int
     outstanding: int
+    refusal: str
 
 
 class LinkLook(msgspec.Struct, frozen=True):
@@ -164,7 +173,7 @@ class Part:
         self._name = join.group
         self._asked_at = time.monotonic()
         self._views: list[ViewNote] = []
-        kind = RecordingProgram if join.record else Program
+        kind = Ledger if join.machine else RecordingProgram if join.record else Program
         self.program = kind(join.me, join.load, self._submit)
         self.program.is_sending = join.send
 
@@ -178,7 +187,11 @@ class Part:
         """This node carries the group."""
         self.program.begin_after(seq)
         self._driver.say(Joined(self._name, time.monotonic() - self._asked_at))
-        self.program.fill()
+        self._fill()
+
+    def _fill(self) -> None:
+        if not self._driver.groups.refusal(self._name):
+            self.program.fill()
 
     def delivered(self, first_seq: int, entries: Sequence[Entry]) -> None:
         """The next entries."""
@@ -190,7 +203,7 @@ class Part:
                 self._control(seq, entry.body)
             seq += 1
         self.program.note()
-        self.program.fill()
+        self._fill()
 
     def _control(self, seq: int, body: bytes) -> None:
         self.program.skip(seq)
@@ -211,7 +224,7 @@ class Part:
     def send(self) -> None:
         """Begin to send."""
         self.program.is_sending = True
-        self.program.fill()
+        self._fill()
 
     def hold(self) -> None:
         """Send nothing more."""
@@ -265,7 +278,8 @@ class Driver:
         match command:
             case Join(group=group):
                 self._parts[group] = part = Part(self, command)
-                self.groups.join(group, dict(command.attributes), part)
+                machine = part.program if isinstance(part.program, Ledger) else None
+                self.groups.join(group, dict(command.attributes), part, machine)
             case Send(group=group):
                 self._parts[group].send()
             case Hold(group=group):
@@ -276,12 +290,14 @@ class Driver:
                 self.say(self._parts[group].tell(order))
             case Look():
                 self.say(self._look())
+            case FailSync():
+                fail_sync()
 
     def _look(self) -> Looked:
         groups = [
             GroupLook(
                 one.name, one.role, one.epoch, one.leader, [name for name, _ in one.members], list(one.servers),
-                one.delivered, one.outstanding,
+                one.delivered, one.outstanding, self.groups.refusal(one.name),
             )
             for one in self.groups.status()
         ]  # fmt: skip
@@ -291,6 +307,17 @@ class Driver:
             for link in (peers.statistics() if peers is not None else ())
         ]
         return Looked(groups, links, resident_mib(os.getpid()), time.process_time())
+
+
+def fail_sync() -> None:
+    """Put a device that takes everything and syncs nothing in the place of the write-ahead log that is open."""
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            place = os.readlink(f"/proc/self/fd/{fd}")
+        except OSError:
+            continue  # the directory that is being listed
+        if place.endswith("/state.db-wal"):
+            os.dup2(os.open("/dev/null", os.O_RDWR), int(fd))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -148,6 +148,21 @@ class RecordingProgram(Program):
         self.order.append(0)
 
 
+class Ledger(RecordingProgram):
+    """A machine whose state is the whole order: whoever joins, or comes back, has all of it from the first entry on."""
+
+    def snapshot(self) -> bytes:
+        """Everything up to here."""
+        return msgspec.msgpack.encode((self._delivered, self._expected, self.order.tobytes()))
+
+    def restore(self, seq: int, state: bytes) -> None:
+        """Everything up to ``seq``, as another one has it."""
+        self._delivered, self._expected, order = msgspec.msgpack.decode(state, type=tuple[int, list[int], bytes])
+        self.order = array("Q")
+        self.order.frombytes(order)
+        self._seq = seq
+
+
 @attrs.frozen
 class Outcome:
     """What came out of one run."""

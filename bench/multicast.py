@@ -8,11 +8,15 @@ absolute numbers stand beside it.
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import statistics
 import time
 from collections.abc import Callable, Sequence
 
 import msgspec
+
+from groupsvcd.core.views import AttributeValue
 
 from . import floor
 from .driven import DrivenDomain, DrivenNode
@@ -58,14 +62,44 @@ def _absolute(unit: str, outcomes: Sequence[tuple[Outcome, Outcome]], of: Callab
     )
 
 
-def run(load: Load) -> Outcome:
-    """Three daemons under ``load``; the leader of the group is not the name server."""
+def durable(effort: Effort) -> list[Row]:
+    """A group on disk beside one in memory, in turns; for information, there is no bound."""
+    ratios: list[list[float]] = []
+    outcomes: list[tuple[Outcome, Outcome]] = []
+    batches: list[float] = []
+    for _ in range(effort.runs):
+        load = msgspec.structs.replace(LOADS[ONE], seconds=effort.choose(2, 1))
+        ours = run(load, attributes={"durable": True}, look=lambda domain: batches.append(_entries_per_sync(domain)))
+        outcomes.append((run(load), ours))
+        ratios.append([ours.rate / outcomes[-1][0].rate])
+    note = _absolute("per s", outcomes, lambda outcome: outcome.rate).replace("the floor", "in memory")
+    note += f"; {statistics.median(batches):.0f} entries per sync at the leader"
+    return [at_least(f"durable, {ONE}: rate", "x in memory", ratios, note=note)]
+
+
+def _entries_per_sync(domain: DrivenDomain) -> float:
+    """Of all that is on the disk of the leader; its first transactions, before there were any entries, are few."""
+    name = leader_apart(domain)[0]
+    delivered = domain.driver(name).look().groups[0].delivered
+    database = domain.driver(name).state_directory / "state.db"
+    with contextlib.closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        return delivered / int(connection.execute("SELECT transactions FROM node").fetchone()[0])
+
+
+def run(
+    load: Load,
+    *,
+    attributes: dict[str, AttributeValue] | None = None,
+    look: Callable[[DrivenDomain], None] = lambda domain: None,
+) -> Outcome:
+    """Three daemons under ``load``; the leader of the group is not the name server. ``look`` is called at the end."""
     with DrivenDomain(nodes=3) as domain:
-        group = domain.form(GROUP, leader_apart(domain), load)
+        group = domain.form(GROUP, leader_apart(domain), load, attributes=attributes)
         began = group.send()
         spent_s = spent_between([domain.pid(name) for name in group.nodes], *measured_time(load, began))
         time.sleep(AFTER_S)
         group.end()
+        look(domain)
         return outcome_of(load, began, [told.notes for told in group.told()], spent_s)
 
 

@@ -10,6 +10,7 @@ They are made by the thousand, so they are msgspec's: a frozen class of attrs ta
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -88,7 +89,8 @@ class Unsubscribe(msgspec.Struct, frozen=True):
 class Journal(msgspec.Struct, frozen=True):
     """A line for the event journal; the driver adds clocks, node and numbering.
 
-    The fields are those of ``groupsvc.wire.history.HistoryEvent``.
+    The fields are those of ``groupsvc.wire.history.HistoryEvent``. A line about a word that leaves only while it is
+    true has the same ``valid_until``: what was not said is not told either.
     """
 
     op: str
@@ -99,6 +101,16 @@ class Journal(msgspec.Struct, frozen=True):
     n: int = 0
     crc: int = 0
     args: dict[str, Any] = {}
+    valid_until: float = math.inf
+
+
+class Afterwards(msgspec.Struct, frozen=True):
+    """Call ``action`` in a step of its own (``LocalCall``), once everything that was laid down so far has left.
+
+    For what others need not wait for: a leader hands up what it has just announced.
+    """
+
+    action: Callable[[], None]
 
 
 class Halt(msgspec.Struct, frozen=True):
@@ -108,5 +120,15 @@ class Halt(msgspec.Struct, frozen=True):
 
 
 Effect = (
-    SendToPeer | Multicast | ReplyToClient | Persist | Connect | Disconnect | Subscribe | Unsubscribe | Journal | Halt
+    SendToPeer
+    | Multicast
+    | ReplyToClient
+    | Persist
+    | Connect
+    | Disconnect
+    | Subscribe
+    | Unsubscribe
+    | Journal
+    | Afterwards
+    | Halt
 )

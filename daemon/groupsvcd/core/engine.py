@@ -79,6 +79,7 @@ class Engine:
             self.voter = Voter(
                 self.turn, parameters, stored, rng, self.identity, self.member.nodes, self.links, self._agrees_with
             )
+        self._voters = frozenset(parameters.all_voters)
         self._handlers: dict[type, Handler] = {
             LeaderAlive: self._on_leader_alive,
             AliveAck: self._on_alive_ack,
@@ -192,7 +193,7 @@ class Engine:
             if self.voter is not None and self.voter.roster is not None:
                 self.voter.roster.on_old_incarnation(sender, frame.incarnation, frame.messages)
             return
-        if sender in self.parameters.all_voters or sender in self.member.nodes:  # of strangers nothing is kept
+        if sender in self._voters or sender in self.member.nodes:  # of strangers nothing is kept
             self._note_sender(sender, frame.incarnation)
         source = Sender(sender, frame.incarnation, frame.domain)
         for message in frame.messages:
@@ -207,6 +208,8 @@ class Engine:
         """
         self._heard_at[name] = self.turn.now
         seen = self._seen.get(name, 0)
+        if seen == incarnation == self._newest.get(name):
+            return  # as nearly always
         if incarnation > seen:
             self._seen[name] = incarnation
             if seen and self.voter is not None:
@@ -243,7 +246,7 @@ class Engine:
             self.voter.on_goodbye(sender.name, sender.incarnation)
 
     def _on_leader_alive(self, sender: Sender, message: LeaderAlive) -> None:
-        if sender.name not in self.parameters.all_voters:
+        if sender.name not in self._voters:
             return
         voter = self.voter
         if voter is not None and not voter.on_leader_alive(sender.name, message):
@@ -364,6 +367,6 @@ class Engine:
         if not leader:
             return "no name server answers"
         if not self.member.isolated:
-            return ""
+            return self.groups.trouble
         waits = f"{leader} does not acknowledge this node: it has not been let in, or their addresses are mixed up"
         return self.member.trouble or "; ".join(text for _, text in sorted(self._trouble.items())) or waits

@@ -61,9 +61,14 @@ class Links:
             self._settle(name, wanted[name])
 
     def need_too(self, owner: int, name: str, address: str) -> None:
-        """``owner`` needs one node more, or at another address."""
+        """``owner`` needs one node more, or at another address; what that costs does not grow with all it needs."""
         addresses, listen = self._needed.get(owner, ({}, False))
-        self.need(owner, {**addresses, name: address}, listen=listen)
+        if name == self.turn.node or not address or addresses.get(name) == address:
+            return
+        addresses[name] = address
+        self._needed[owner] = (addresses, listen)
+        self._owners.setdefault(name, set()).add(owner)
+        self._settle(name, address)
 
     def forget(self, owner: int) -> None:
         """``owner`` needs nobody any more."""

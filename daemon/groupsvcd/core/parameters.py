@@ -79,7 +79,7 @@ class Parameters:
     history_entries_max: int = 100_000  # how far a member of a group may lag before nobody waits for it
     history_bytes_max: int = 24 * 1024 * 1024  # the same in bytes; with the queues of sockets below 64 MiB
     inline_bytes_max: int = 16 * 1024  # larger payloads travel apart from their order
-    journal_full: bool = False  # one line of history per entry of a group, instead of one per batch
+    journal_full: bool = False  # a line of history per entry of a group, not per batch; and node lists whole
 
     @property
     def is_voter(self) -> bool:

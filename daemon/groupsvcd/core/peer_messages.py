@@ -201,7 +201,8 @@ class Order(StreamMessage, tag=int(Kind.ORDER)):
     """Entries in their order; what is up to ``stable`` may be delivered, what is up to ``discard`` forgotten.
 
     ``began`` is the number of the first entry of a group's view: whoever has delivered that number by an older one has
-    delivered what is lost for ever.
+    delivered what is lost for ever. Up to ``nearly`` only one more server is needed: one that holds as much knows that
+    it is stable.
     """
 
     epoch: int
@@ -210,6 +211,7 @@ class Order(StreamMessage, tag=int(Kind.ORDER)):
     stable: int
     discard: int = 0
     began: int = 0
+    nearly: int = 0
 
 
 class Held(StreamMessage, tag=int(Kind.HELD)):
@@ -221,7 +223,7 @@ class Held(StreamMessage, tag=int(Kind.HELD)):
 
 
 class Beat(StreamMessage, tag=int(Kind.BEAT)):
-    """Where the stream stands, so that a lost tail is noticed."""
+    """Where the stream stands, so that a lost tail is noticed; ``began`` and ``nearly`` as in an Order."""
 
     epoch: int
     last: int
@@ -229,6 +231,7 @@ class Beat(StreamMessage, tag=int(Kind.BEAT)):
     checkpoint: int
     discard: int = 0
     began: int = 0
+    nearly: int = 0
 
 
 class Promised(StreamMessage, tag=int(Kind.PROMISED)):
@@ -445,10 +448,11 @@ class Left(StreamMessage, tag=int(Kind.LEFT)):
 
 
 class Complaint(PeerMessage, tag=int(Kind.COMPLAINT)):
-    """I serve this group and do not hear the leader of ``epoch``; or, if that view is pending, I cannot serve in it."""
+    """I serve this group and do not hear the leader of ``epoch``; or I am to serve in that view and am ``unable``."""
 
     group: int
     epoch: int
+    unable: bool = False
 
 
 class Orphan(PeerMessage, tag=int(Kind.ORPHAN)):

@@ -17,7 +17,7 @@ from typing import Any
 
 from groupsvc.wire.client_messages import ClientReply
 
-from .effects import Effect, Halt, Journal, Multicast, Persist, ReplyToClient, SendToPeer
+from .effects import Afterwards, Effect, Halt, Journal, Multicast, Persist, ReplyToClient, SendToPeer
 from .peer_messages import PeerMessage
 from .records import Record
 
@@ -71,6 +71,10 @@ class Turn:
     def mark(self, name: str) -> None:
         """A place worth knowing that a run came by."""
         self.effects.append(Journal("mark", args={"name": name}))
+
+    def afterwards(self, action: Callable[[], None]) -> None:
+        """Do this in a step of its own, when the effects of this one have left."""
+        self.effects.append(Afterwards(action))
 
     def halt(self, reason: str) -> None:
         """Stop this daemon."""

@@ -124,6 +124,7 @@ class Reactor:
         self._unsynced: deque[fx.Persist] = deque()
         self._refused: deque[str] = deque()
         self._calls: deque[Callable[[], None]] = deque()
+        self._to_do: deque[Callable[[], None]] = deque()  # when all has left that was laid down
         codec = cast(Codec[PeerMessage], PEER_CODEC)  # effects speak of the base class
         self._to_peers: Outbox[str, PeerMessage] = Outbox(codec, clock, self._too_large)
         self._to_topics: Outbox[bytes, PeerMessage] = Outbox(codec, clock, self._too_large)
@@ -145,6 +146,7 @@ class Reactor:
             fx.Subscribe: self._subscribe,
             fx.Unsubscribe: self._unsubscribe,
             fx.Journal: self._journal_event,
+            fx.Afterwards: self._afterwards,
             fx.Halt: self._halt,
         }
 
@@ -222,7 +224,7 @@ class Reactor:
             self._ask_deadline_at = now + DEADLINE_EVERY_S
         else:
             deadline = min(self._deadline, self._ask_deadline_at)
-        if self._unsynced or self._refused or self._calls:
+        if self._unsynced or self._refused or self._calls or self._to_do:
             return 0
         if self._peers is not None:
             deadline = min(deadline, self._peers.probes.deadline)
@@ -279,12 +281,20 @@ class Reactor:
             self._finish(self._unsynced.popleft())
         if self._peers is not None:
             self._flush_peers()
+        if self._to_do:
+            self._do_what_could_wait()
         if self._clients is not None:
             self._clients.flush()
         if self._events is not None:
             self._events.flush()
         if self._journal is not None and self._journal.oldest_age() > STALE_WRITE_S:
             self._complaints.note("slow disk", f"the oldest write has been waiting {self._journal.oldest_age():.1f} s")
+
+    def _do_what_could_wait(self) -> None:
+        for _ in range(len(self._to_do)):
+            self._step(LocalCall(self._to_do.popleft()))
+        if self._peers is not None:
+            self._flush_peers()
 
     def _peer_frame(self, raw: memoryview) -> None:
         try:
@@ -347,9 +357,14 @@ class Reactor:
             self._peers.unsubscribe(effect.topic)
 
     def _journal_event(self, effect: fx.Journal) -> None:
+        if effect.valid_until != math.inf and effect.valid_until < self._clock():
+            return  # nor does what it tells of leave
         notable.tell(effect)
         if self._events is not None:
             self._events.write(effect, self._engine.incarnation)
+
+    def _afterwards(self, effect: fx.Afterwards) -> None:
+        self._to_do.append(effect.action)
 
     def _halt(self, effect: fx.Halt) -> None:
         log.error("halted: %s", effect.reason)

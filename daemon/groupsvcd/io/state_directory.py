@@ -23,7 +23,7 @@ from pathlib import Path
 from groupsvc.errors import Failed
 
 APPLICATION_ID = 0x47535643  # "GSVC", in the header of the file
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 DATABASE = "state.db"
 DATABASE_NEW = "state.db.new"
 LOCK = "lock"

@@ -7,14 +7,16 @@ went backwards is worse than a node that does not start (S2):
 - Every row carries a CRC-32 of its content and its place.
 - The row of a stream knows its first and last entry and the sum of the CRCs between them, so a missing entry or
   one from an older time is noticed even though it is whole by itself.
+- The row of the node knows the sum of the CRCs of all streams' rows, so a promise from an older time is noticed, too.
 - SQLite treats a damaged write-ahead log as one that ends before the damage, which would silently undo synced
   transactions. So transactions are numbered, and after each sync the number is written to the file ``mark``
   as well, without a sync of its own: a state whose number is below the mark has lost something.
 
 Reading goes through a read-only connection, so a refusal leaves the write-ahead log as evidence.
 
-Damage to the domain stream, or to what says where a stream stands, keeps the node from starting. Damage to the entries
-of one group concerns that group alone: the node starts, says so, and does not speak as the server that had them.
+Damage to the domain stream, or to what says where a stream stands, keeps the node from starting, and so does a file
+whose structure is damaged: what is written to it next might end anywhere. Damage to the entries of one group in a sound
+file concerns that group alone: the node starts, says so, and does not speak as the server that had them.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {FORMAT_VERSION};
 CREATE TABLE node (
     one INTEGER PRIMARY KEY CHECK (one = 1), name TEXT NOT NULL, state_id TEXT NOT NULL,
-    incarnation INTEGER NOT NULL, domain BLOB NOT NULL, transactions INTEGER NOT NULL, crc INTEGER NOT NULL
+    incarnation INTEGER NOT NULL, domain BLOB NOT NULL, transactions INTEGER NOT NULL, streams INTEGER NOT NULL,
+    crc INTEGER NOT NULL
 );
 CREATE TABLE stream (
     stream INTEGER PRIMARY KEY, promised INTEGER NOT NULL, accepted INTEGER NOT NULL, base INTEGER NOT NULL,
@@ -73,6 +76,8 @@ CREATE TABLE payload (
 );
 """
 
+_REPLACE_NODE = "REPLACE INTO node VALUES (1, ?, ?, ?, ?, ?, ?, ?)"
+
 PayloadId = tuple[str, int, int]
 
 _mark = struct.Struct("!QI")
@@ -82,18 +87,24 @@ _MASK = 0xFFFFFFFF
 
 @attrs.frozen
 class NodeRow:
-    """Who this is and how many transactions were written."""
+    """Who this is, how many transactions were written, and the sum of the checksums of the streams' rows."""
 
     name: str
     state_id: str
     incarnation: int = 0
     domain: bytes = NO_DOMAIN
     transactions: int = 0
+    streams: int = 0
 
     def crc(self) -> int:
         """The checksum of the whole row."""
-        text = f"{self.name}\0{self.state_id}\0{self.incarnation}\0{self.transactions}\0".encode()
+        numbers = f"{self.incarnation}\0{self.transactions}\0{self.streams}"
+        text = f"{self.name}\0{self.state_id}\0{numbers}\0".encode()
         return crc32(self.domain, crc32(text))
+
+    def values(self) -> tuple[Any, ...]:
+        """What stands in the table."""
+        return (*attrs.astuple(self), self.crc())
 
 
 @attrs.frozen
@@ -146,6 +157,7 @@ class Store:
         connection.execute("BEGIN IMMEDIATE")
         try:
             changed: set[int] = set()
+            forgotten: set[int] = set()
             for record in records:
                 if isinstance(record, NodeRecord):
                     node = attrs.evolve(node, incarnation=record.incarnation, domain=record.domain)
@@ -153,19 +165,17 @@ class Store:
                     self._forget(record.stream)
                     streams.pop(record.stream, None)
                     changed.discard(record.stream)
+                    forgotten.add(record.stream)
                 else:
                     row = streams.get(record.stream) or StreamRow(record.stream)
                     streams[record.stream] = self._apply(row, record)
                     changed.add(record.stream)
-            node = attrs.evolve(node, transactions=node.transactions + 1)
-            connection.execute(
-                "REPLACE INTO node VALUES (1, ?, ?, ?, ?, ?, ?)",
-                (node.name, node.state_id, node.incarnation, node.domain, node.transactions, node.crc()),
-            )
-            connection.executemany(
-                "REPLACE INTO stream VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [(*attrs.astuple(streams[stream]), streams[stream].crc()) for stream in sorted(changed)],
-            )
+            gone = sum(self._streams[stream].crc() for stream in changed | forgotten if stream in self._streams)
+            rows = [(*attrs.astuple(streams[stream]), streams[stream].crc()) for stream in sorted(changed)]
+            total = (node.streams - gone + sum(crc for *_, crc in rows)) & _MASK
+            node = attrs.evolve(node, transactions=node.transactions + 1, streams=total)
+            connection.execute(_REPLACE_NODE, node.values())
+            connection.executemany("REPLACE INTO stream VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -281,8 +291,7 @@ def _make(directory: StateDirectory, node: str) -> None:
     try:
         connection = sqlite3.connect(directory.database_new, isolation_level=None)
         connection.executescript(f"PRAGMA synchronous = FULL; BEGIN; {_SCHEMA} COMMIT;")
-        values = (row.name, row.state_id, row.incarnation, row.domain, row.transactions, row.crc())
-        connection.execute("INSERT INTO node VALUES (1, ?, ?, ?, ?, ?, ?)", values)
+        connection.execute(_REPLACE_NODE, row.values())
         connection.execute("PRAGMA journal_mode = WAL")
         connection.close()
         (directory.path / "mark").unlink(missing_ok=True)
@@ -309,18 +318,20 @@ def _read(directory: StateDirectory, node: str) -> tuple[Stored, NodeRow, dict[i
             if who.transactions < transactions:
                 lost = transactions - who.transactions
                 raise StateRefused(f"{database} has lost its last {lost} synced transactions. {ADVICE}")
-            rows = [StreamRow(*row[:-1]) for row in _checked_streams(connection, database)]
+            rows = [StreamRow(*row[:-1]) for row in _checked_streams(connection, database, who)]
             streams = {row.stream: _read_stream_or_damage(connection, database, row) for row in rows}
         finally:
             connection.close()
-    except (sqlite3.Error, OverflowError) as error:
+    except (sqlite3.Error, OverflowError, UnicodeError) as error:
         raise StateRefused(f"{database} cannot be read: {error}. {ADVICE}") from None
     stored = Stored(state_id=who.state_id, incarnation=who.incarnation, domain=who.domain, streams=streams)
     return stored, who, {row.stream: row for row in rows}
 
 
 def _read_node(connection: sqlite3.Connection, database: Path, node: str) -> NodeRow:
-    row = connection.execute("SELECT name, state_id, incarnation, domain, transactions, crc FROM node").fetchone()
+    row = connection.execute(
+        "SELECT name, state_id, incarnation, domain, transactions, streams, crc FROM node"
+    ).fetchone()
     if row is None or NodeRow(*row[:-1]).crc() != row[-1]:
         raise _damaged(database, "the row of the node")
     who = NodeRow(*row[:-1])
@@ -329,45 +340,53 @@ def _read_node(connection: sqlite3.Connection, database: Path, node: str) -> Nod
     return who
 
 
-def _checked_streams(connection: sqlite3.Connection, database: Path) -> list[tuple[Any, ...]]:
+def _checked_streams(connection: sqlite3.Connection, database: Path, who: NodeRow) -> list[tuple[Any, ...]]:
     columns = "stream, promised, accepted, base, last, sum, checkpoint_seq, about, payload_sum, crc"
     rows = connection.execute(f"SELECT {columns} FROM stream ORDER BY stream").fetchall()
     for row in rows:
         if StreamRow(*row[:-1]).crc() != row[-1]:
             raise _damaged(database, f"the row of stream {row[0]}")
+    if sum(crc for *_, crc in rows) & _MASK != who.streams:
+        raise _damaged(database, "the table of streams")
     return rows
 
 
 def _read_stream_or_damage(connection: sqlite3.Connection, database: Path, row: StreamRow) -> StoredStream:
-    """A damaged stream of a group is none of the others' business."""
+    """A damaged stream of a group is none of the others' business, if the file is sound otherwise."""
     try:
-        return _read_stream(connection, database, row)
-    except (StateRefused, sqlite3.DatabaseError) as error:
-        if row.stream == DOMAIN_STREAM:
-            raise
-        return StoredStream(promised=row.promised, accepted=row.accepted, about=row.about, damage=str(error))
+        return _read_stream(connection, row)
+    except _Damage as damage:
+        is_sound = connection.execute("PRAGMA integrity_check(1)").fetchone() == ("ok",)
+        if row.stream == DOMAIN_STREAM or not is_sound:
+            raise _damaged(database, str(damage)) from None
+        text = f"{database}: {damage} is not as it was written"
+        return StoredStream(promised=row.promised, accepted=row.accepted, about=row.about, damage=text)
 
 
-def _read_stream(connection: sqlite3.Connection, database: Path, row: StreamRow) -> StoredStream:
+class _Damage(Exception):
+    """What is not as it was written."""
+
+
+def _read_stream(connection: sqlite3.Connection, row: StreamRow) -> StoredStream:
     entries: list[bytes] = []
     total = 0
     expected = row.base
     query = "SELECT seq, body, crc FROM entry WHERE stream = ? ORDER BY seq"
-    for seq, body, crc in connection.execute(query, (row.stream,)):
+    for seq, body, crc in connection.execute(query, (row.stream,)).fetchall():
         expected += 1
         if seq != expected:
-            raise _damaged(database, f"entry {expected} of stream {row.stream}, which is missing,")
+            raise _Damage(f"entry {expected} of stream {row.stream}, which is missing,")
         if not isinstance(body, bytes) or entry_crc(row.stream, seq, body) != crc:
-            raise _damaged(database, f"entry {seq} of stream {row.stream}")
+            raise _Damage(f"entry {seq} of stream {row.stream}")
         entries.append(body)
         total += crc
     if expected != row.last or total & _MASK != row.sum:
-        raise _damaged(database, f"the entries of stream {row.stream} (up to {row.last}, {expected} found)")
+        raise _Damage(f"the entries of stream {row.stream} (up to {row.last}, {expected} found)")
     checkpoint = b""
     if row.checkpoint_seq:
         found = connection.execute("SELECT seq, state, crc FROM checkpoint WHERE stream = ?", (row.stream,)).fetchone()
         if found is None or found[0] != row.checkpoint_seq or entry_crc(row.stream, found[0], found[1]) != found[2]:
-            raise _damaged(database, f"the checkpoint of stream {row.stream}")
+            raise _Damage(f"the checkpoint of stream {row.stream}")
         checkpoint = found[1]
     return StoredStream(
         promised=row.promised,
@@ -377,22 +396,22 @@ def _read_stream(connection: sqlite3.Connection, database: Path, row: StreamRow)
         checkpoint_seq=row.checkpoint_seq,
         checkpoint=checkpoint,
         about=row.about,
-        payloads=_read_payloads(connection, database, row),
+        payloads=_read_payloads(connection, row),
     )
 
 
-def _read_payloads(connection: sqlite3.Connection, database: Path, row: StreamRow) -> dict[PayloadId, bytes]:
+def _read_payloads(connection: sqlite3.Connection, row: StreamRow) -> dict[PayloadId, bytes]:
     payloads: dict[PayloadId, bytes] = {}
     total = 0
     query = "SELECT origin, incarnation, n, body, crc FROM payload WHERE stream = ? ORDER BY rowid"
-    for origin, incarnation, n, body, crc in connection.execute(query, (row.stream,)):
+    for origin, incarnation, n, body, crc in connection.execute(query, (row.stream,)).fetchall():
         payload_id = (origin, incarnation, n)
         if not isinstance(body, bytes) or payload_crc(row.stream, payload_id, body) != crc:
-            raise _damaged(database, f"payload {n} of {origin}/{incarnation} in stream {row.stream}")
+            raise _Damage(f"payload {n} of {origin}/{incarnation} in stream {row.stream}")
         payloads[payload_id] = body
         total += crc
     if total & _MASK != row.payload_sum:
-        raise _damaged(database, f"the set of payloads of stream {row.stream}")
+        raise _Damage(f"the set of payloads of stream {row.stream}")
     return payloads
 
 

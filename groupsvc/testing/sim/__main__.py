@@ -4,6 +4,7 @@ run --seeds 200                 a sample on both cores; exit code 1 if a promise
 replay 4711 --log               one seed again, told like a play
 digest --seeds 5                fingerprints of traces
 ledger                          what was run so far, by protocol: seeds, failures, faults, marks
+scale                           1 000 nodes and 10 000 groups: what they cost, measured against docs/SCALE.md
 """
 
 from __future__ import annotations
@@ -41,6 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _obey(options: argparse.Namespace) -> int:
     if options.command == "replay":
         return _replay(options)
+    if options.command == "scale":
+        from .scale.story import Size, Story
+
+        size = Size(nodes=options.nodes, groups=options.groups, seconds=options.seconds, seed=options.first)
+        table = Story(size, sys.stderr).tell()
+        table.print(sys.stdout)
+        return 1 if table.faults else 0
     if options.command == "digest":
         for seed in range(options.first, options.first + options.seeds):
             trial = run_seed(seed, engine=options.engine, judge=judge_nothing, with_digest=True)
@@ -124,6 +132,12 @@ def _parser() -> argparse.ArgumentParser:
 
     books = commands.add_parser("ledger", help="sum up what was run so far")
     books.add_argument("file", type=Path, nargs="?", default=Path("docs/ledger/sim.ndjson"))
+
+    scale = commands.add_parser("scale", parents=[common], help="a large run, measured against what is computed")
+    scale.add_argument("--nodes", type=int, default=1_000)
+    scale.add_argument("--groups", type=int, default=10_000)
+    scale.add_argument("--seconds", type=float, default=60.0, help="simulated, in all")
+    scale.add_argument("--first", type=int, default=1, help="the seed")
 
     digest = commands.add_parser("digest", parents=[common], help="print fingerprints of traces")
     digest.add_argument("--seeds", type=int, default=1)

@@ -5,7 +5,8 @@ connected to A (``Connect`` with ``listen``) and subscribed to the topic. A has 
 anything to B, so both begin to work one way of the network later: whoever relies on having heard everything since
 it asked finds out here that it has not. With its process a node's wishes end.
 
-Senders speak far more often than wishes change, so an audience is put together once and kept until any does.
+Senders speak far more often than wishes change, so an audience is put together once and kept until a wish that
+concerns its topic does.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ Audience = tuple[tuple[str, float], ...]
 class Wishes:
     """Whom and what one process wants to hear, each with the harness time from which it works."""
 
-    __slots__ = ("audiences", "senders", "topics")
+    __slots__ = ("audiences", "name", "position", "senders", "topics")
 
-    def __init__(self, audiences: Audiences) -> None:
+    def __init__(self, audiences: Audiences, name: str) -> None:
         self.audiences = audiences
+        self.name = name
+        self.position = audiences.newcomer()
         self.senders: dict[str, float] = {}
         self.topics: dict[bytes, float] = {}
 
@@ -35,30 +38,30 @@ class Wishes:
         """Hear this node."""
         if sender not in self.senders:
             self.senders[sender] = since
-            self.audiences.changed()
+            self.audiences.changed(self.topics)
 
     def ignore(self, sender: str) -> None:
         """Hear this node no more."""
         if self.senders.pop(sender, None) is not None:
-            self.audiences.changed()
+            self.audiences.changed(self.topics)
 
     def subscribe(self, topic: bytes, since: float) -> None:
         """Want this topic."""
         if topic not in self.topics:
             self.topics[topic] = since
-            self.audiences.changed()
+            self.audiences.wanted(topic, self)
 
     def unsubscribe(self, topic: bytes) -> None:
         """Want this topic no more."""
         if self.topics.pop(topic, None) is not None:
-            self.audiences.changed()
+            self.audiences.unwanted(topic, self)
 
     def forget(self) -> None:
         """The process is gone."""
-        if self.senders or self.topics:
-            self.senders.clear()
-            self.topics.clear()
-            self.audiences.changed()
+        self.senders.clear()
+        for topic in self.topics:
+            self.audiences.unwanted(topic, self)
+        self.topics.clear()
 
 
 class Audiences:
@@ -66,26 +69,48 @@ class Audiences:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._known: dict[tuple[str, bytes], Audience] = {}
+        self._positions = 0
+        self._wanting: dict[bytes, dict[int, Wishes]] = {}
+        self._known: dict[bytes, dict[str, Audience]] = {}
 
-    def changed(self) -> None:
-        """Somebody wants something else than before."""
-        self._known.clear()
+    def newcomer(self) -> int:
+        """The place of one more node; they come in the order of the world's names."""
+        self._positions += 1
+        return self._positions
+
+    def wanted(self, topic: bytes, wishes: Wishes) -> None:
+        """Somebody wants this topic."""
+        self._wanting.setdefault(topic, {})[wishes.position] = wishes
+        self._known.pop(topic, None)
+
+    def unwanted(self, topic: bytes, wishes: Wishes) -> None:
+        """Somebody wants this topic no more."""
+        del self._wanting[topic][wishes.position]
+        if not self._wanting[topic]:
+            del self._wanting[topic]
+        self._known.pop(topic, None)
+
+    def changed(self, topics: dict[bytes, float]) -> None:
+        """Somebody who wants these topics listens to others than before."""
+        for topic in topics:
+            self._known.pop(topic, None)
 
     def of(self, sender: str, topic: bytes) -> Audience:
         """Who hears ``sender`` on ``topic``, from when on."""
-        audience = self._known.get((sender, topic))
+        known = self._known.get(topic)
+        if known is None:
+            known = self._known[topic] = {}
+        audience = known.get(sender)
         if audience is None:
-            audience = self._known[sender, topic] = tuple(self._hearers(sender, topic))
+            audience = known[sender] = tuple(self._hearers(sender, topic))
         return audience
 
     def _hearers(self, sender: str, topic: bytes) -> list[tuple[str, float]]:
         world = self.world
         if topic == DOMAIN_TOPIC:
             return [(name, 0.0) for name in world.names if name != sender] if sender in world.voters else []
-        hearers: list[tuple[str, float]] = []
-        for name in world.names:
-            wishes = world.nodes[name].wishes
-            if name != sender and sender in wishes.senders and topic in wishes.topics:
-                hearers.append((name, max(wishes.senders[sender], wishes.topics[topic])))
-        return hearers
+        return [
+            (wishes.name, max(wishes.senders[sender], wishes.topics[topic]))
+            for _, wishes in sorted(self._wanting.get(topic, {}).items())
+            if wishes.name != sender and sender in wishes.senders
+        ]

@@ -5,6 +5,7 @@ the members are just those who carry it, one of them leads and has a view whose 
 delivered the same number of entries. Then every program submits once more, and everybody who takes part hears it.
 
 A durable group of whose last view too many disks are lost waits for them for ever; nothing else can be asked of it.
+And the only node with a disk cannot leave one in which others take part: nobody else may hold it.
 """
 
 from __future__ import annotations
@@ -37,24 +38,36 @@ def carried(world: World) -> Carried:
 
 def waiting_for_disks(world: World) -> dict[str, int]:
     """Names and ids of the durable groups whose active view has lost more disks than a recovery can do without."""
-    return {group.name: group.id for group in _records(world) if group.durable and _spare(world, group) < 0}
+    return {group.name: group.id for group in _durable_groups(world) if _spare(world, group) < 0}
 
 
 def spare_disks(world: World, group_id: int) -> int:
     """How many disks of the active view of a durable group a recovery can still do without; 0 if nobody knows."""
-    return next((max(0, _spare(world, group)) for group in _records(world) if group.id == group_id), 0)
-
-
-def _records(world: World) -> tuple[Group, ...]:
-    name_server = world.name_server()
-    engine = world.nodes[name_server].engine if name_server else None
-    directory = getattr(getattr(engine, "voter", None), "directory", None)
-    return () if directory is None else directory.groups.all()
+    return next((max(0, _spare(world, group)) for group in _durable_groups(world) if group.id == group_id), 0)
 
 
 def _spare(world: World, group: Group) -> int:
     left = sum(1 for name, disk in group.active.servers if _is_whole(world, name, disk, group.id))
     return left - group.active.promises_needed
+
+
+def _durable_groups(world: World) -> list[Group]:
+    """Those that the directory knows."""
+    name_server = world.name_server()
+    engine = world.nodes[name_server].engine if name_server else None
+    directory = getattr(getattr(engine, "voter", None), "directory", None)
+    return [group for group in directory.groups.all() if group.durable] if directory is not None else []
+
+
+def cannot_leave(world: World, found: Carried) -> set[tuple[str, str]]:
+    """(group, node) where a node is the only one with a disk among those who carry a durable group."""
+    alone: set[tuple[str, str]] = set()
+    for name in sorted(found.keys() & {group.name for group in _durable_groups(world)}):
+        nodes = [node for node, _ in found[name]]
+        disks = [node for node in nodes if world.nodes[node].parameters.durable]
+        if len(disks) == 1 < len(nodes):
+            alone.add((name, disks[0]))
+    return alone
 
 
 def _is_whole(world: World, name: str, state_id: int | str, group_id: int) -> bool:
@@ -71,8 +84,9 @@ def open_group_calls(world: World) -> int:
 def group_disagreement(world: World) -> str:
     """What is not whole yet in some group, as a sentence; "" if all is well."""
     found, waiting = carried(world), waiting_for_disks(world)
+    alone = cannot_leave(world, found)
     for name in sorted(found.keys() - waiting.keys()):
-        problem = _problem_with(found[name])
+        problem = _problem_with(found[name], {node for group, node in alone if group == name})
         if problem:
             return f"in group {name} {problem}"
     for member in world.group_users.members:
@@ -81,9 +95,9 @@ def group_disagreement(world: World) -> str:
     return ""
 
 
-def _problem_with(group: dict[NodeId, GroupStatus]) -> str:
+def _problem_with(group: dict[NodeId, GroupStatus], alone: set[str]) -> str:
     for (node, _), status in group.items():
-        if status.phase != "carrying":
+        if status.phase != "carrying" and not (status.phase == "leaving" and node in alone):
             return f"{node} is still {status.phase}"
         if status.role == "recovering":
             return f"{node} still recovers"

@@ -18,7 +18,8 @@ from .group_convergence import carried
 from .group_users import Member
 from .nemesis import Nemesis
 from .network import Packet, between
-from .node import Node, Trap
+from .node import Node
+from .trap import Trap
 
 if TYPE_CHECKING:
     from .world import World

@@ -18,8 +18,7 @@ ENGINE_MARKS: tuple[str, ...] = (
     "domain-formed", "down-early", "down_learned", "foreign-domain", "gap-repaired", "isolated",
     "leader-falls-silent", "leader-fetches-log", "leader-port-refused", "leader-silent", "leader-unanswered",
     "list_installed", "node_down", "node_gone", "node_up", "office", "old-incarnation", "ordered", "promise",
-    "recovered", "recovery-stuck",
-    "rejoined", "repair-answered", "restored", "stable",
+    "recovered", "rejoined", "repair-answered", "restored", "stable",
     "view_installed", "voter-replaced", "yielded", "yields-to-pinned",
 )  # fmt: skip
 """What the engines must have done at least once; grows with the protocol."""
@@ -28,15 +27,16 @@ GROUP_MARKS: tuple[str, ...] = (
     "group-complaint", "group-continued", "group-dropped", "group-forced", "group-formed",
     "group-ghost", "group-given-up", "group-handover", "group-insert", "group-lagged", "group-leader-refused",
     "group-not-leader", "group-orphan", "group-promoted", "group-recovered", "group-relayed", "group-resubmit",
-    "group-server-retires", "group-view-shrunk", "group_dropped", "group_lost",
+    "group-returns", "group-server-retires", "group-stays", "group-view-shrunk", "group_dropped", "group_lost",
     "joined", "large-ordered", "members", "payload-asked", "receiver-fetched-checkpoint", "receiver-follows-new-epoch",
     "view_active",
 )  # fmt: skip
 """The same for groups."""
 
 RARE_MARKS: tuple[str, ...] = (
-    "chosen-log-lost", "group-resynchronised", "group-superseded", "group-tail-lost", "group-too-old",
-    "receiver-follows-a-server",
+    "chosen-log-lost", "group-cannot-serve", "group-damaged", "group-machine-late", "group-no-disk",
+    "group-resynchronised", "group-server-unable", "group-superseded", "group-tail-lost", "group-too-old",
+    "payload-kept-no-longer", "receiver-follows-a-server", "recovery-stuck",
 )  # fmt: skip
 """Places that a sample of some hundred seeds need not come by; long runs and tests of their own do."""
 

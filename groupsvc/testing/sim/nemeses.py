@@ -32,7 +32,8 @@ from .disk import SYNC_S_MIN
 from .group_disk_nemeses import GROUP_DISK_NEMESES
 from .group_nemeses import GROUP_NEMESES, LATER_GROUP_NEMESES
 from .nemesis import Nemesis
-from .node import Node, Trap
+from .node import Node
+from .trap import Trap
 
 if TYPE_CHECKING:
     from .world import World

@@ -23,6 +23,7 @@ from groupsvc.wire import frames
 from groupsvc.wire.client_messages import ClientRequest, Status
 from groupsvc.wire.kinds import FrameKind
 from groupsvcd.core.effects import (
+    Afterwards,
     Connect,
     Disconnect,
     Effect,
@@ -39,9 +40,9 @@ from groupsvcd.core.events import ClientFrame, ClientGone, Event, LocalCall, Pee
 from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.parameters import Parameters
 from groupsvcd.core.peer_messages import (
-    DOMAIN_TOPIC,
     PEER_CODEC,
     Beat,
+    LeaderAlive,
     PeerMessage,
 )
 
@@ -49,7 +50,8 @@ from .any_engine import AnyEngine
 from .audiences import Wishes
 from .disk import Disk
 from .network import DIRECT, Packet
-from .spoken import ACKNOWLEDGING, SPOKEN
+from .spoken import ACKNOWLEDGING, SPOKEN, words_for
+from .trap import Trap
 
 if TYPE_CHECKING:
     from .world import World
@@ -61,16 +63,6 @@ IDLE_TICKS_MAX = 10_000
 """So many ticks in a row whose deadline has already passed are an engine that spins."""
 
 TICK = Tick()
-
-
-class Trap:
-    """Something bad that happens after a number of effects."""
-
-    __slots__ = ("effects_left", "spring")
-
-    def __init__(self, effects_left: int, spring: Callable[[Node], None]) -> None:
-        self.effects_left = effects_left
-        self.spring = spring
 
 
 class Node:
@@ -115,7 +107,7 @@ class Node:
         self.undone: list[Effect] = []
         self.inbox: list[tuple[Callable[[Any], None], Any]] = []
         self.addresses: dict[str, str] = {}
-        self.wishes = Wishes(world.network.audiences)
+        self.wishes = Wishes(world.network.audiences, self.name)
         self.spoken: set[tuple[type[PeerMessage], int, int]] = set()
         self.discards: dict[int, int] = {}  # by group: what this process said, as leader, that nobody needs any more
 
@@ -262,11 +254,7 @@ class Node:
         engine = self.engine
         if engine is None:
             return
-        now = self.offset + self.rate * self.world.t
-        if now > self.now:
-            self.now = now
-        else:
-            now = self.now
+        self.now = now = max(self.now, self.offset + self.rate * self.world.t)
         self.steps += 1
         try:
             effects = engine.step(event, now)
@@ -421,7 +409,7 @@ class Node:
     def _put_off(self, effects: Sequence[Effect]) -> None:
         # What the engine says of itself was so when it took the step; only what others would see waits.
         for effect in effects:
-            if isinstance(effect, Journal):
+            if isinstance(effect, Journal) and effect.valid_until == math.inf:
                 self.journal(effect)
             else:
                 self.undone.append(effect)
@@ -448,7 +436,8 @@ class Node:
                 else:
                     messages.append(effect.message)  # type: ignore[union-attr, arg-type]
             elif kind is Journal:
-                self.journal(effect)  # type: ignore[arg-type]
+                if effect.valid_until >= clock:  # type: ignore[union-attr]
+                    self.journal(effect)  # type: ignore[arg-type]
             elif kind is Multicast:
                 if effect.valid_until < clock:  # type: ignore[union-attr]
                     world.dropped_stale += 1
@@ -466,6 +455,8 @@ class Node:
                     world.dropped_stale += 1
                     continue
                 world.clients.replied(self, effect.client, effect.message, at)
+            elif kind is Afterwards:
+                world.push(at, self._do_afterwards, self.process, effect.action)  # type: ignore[union-attr]
             elif isinstance(effect, Connect | Disconnect | Subscribe | Unsubscribe):
                 self._change_links(effect, at)
             elif isinstance(effect, Halt):
@@ -475,6 +466,10 @@ class Node:
                 return
         if outgoing is not None:
             self._flush(outgoing, at)
+
+    def _do_afterwards(self, process: int, action: Callable[[], None]) -> None:
+        if process == self.process:
+            self._step_or_queue(LocalCall(action))
 
     def _change_links(self, effect: Connect | Disconnect | Subscribe | Unsubscribe, at: float) -> None:
         wishes, network = self.wishes, self.world.network
@@ -499,15 +494,17 @@ class Node:
             return
         network = world.network
         process = self.process
+        spoken = self.spoken
         for target, messages in outgoing.items():
             peer, topic = (target, DIRECT) if isinstance(target, str) else ("", target)
             for message in messages:
                 kind = type(message)
                 if kind in SPOKEN:
                     # LeaderAlive is of the domain stream and does not say so.
-                    key = (kind, getattr(message, "stream", 0), message.epoch)  # type: ignore[attr-defined]
-                    if key not in self.spoken:
-                        self.spoken.add(key)
+                    stream = message.stream if kind is not LeaderAlive else 0  # type: ignore[attr-defined]
+                    key = (kind, stream, message.epoch)  # type: ignore[attr-defined]
+                    if key not in spoken:
+                        spoken.add(key)
                         self._spoke(SPOKEN[kind], key[1], key[2])
                         if self.process != process:
                             return
@@ -598,8 +595,3 @@ class Node:
         if self.engine is None or self.paused:
             return None
         return self.engine.status(0, self.clock())
-
-
-def words_for(topic: bytes) -> str:
-    """Whom a multicast is for, in a play."""
-    return "all" if topic == DOMAIN_TOPIC else f"group {int.from_bytes(topic[-8:], 'big')}"

@@ -72,6 +72,9 @@ def load_engine(name: str = ENGINE) -> EngineMaker:
 class World:
     """Nodes, network, disks, clocks, clients, and the order in which things happen."""
 
+    make_network: type[Network] = Network  # a world that measures something has its own kinds of both
+    make_node: type[Node] = Node
+
     def __init__(
         self,
         seed: int,
@@ -112,7 +115,7 @@ class World:
         self.make_engine = load_engine(engine) if isinstance(engine, str) else engine
         self.names = tuple(f"n{i}" for i in range(1, nodes + 1)) if isinstance(nodes, int) else tuple(nodes)
         self.voters = self.names[: voters if voters is not None else min(len(self.names), 3)]
-        self.network = Network(self, self._random("network"), weather)
+        self.network = self.make_network(self, self._random("network"), weather)
         self.nodes: dict[str, Node] = {}
         self.at_address: dict[str, Node] = {}
         for name in self.names:
@@ -144,7 +147,7 @@ class World:
         }
         rate = 1.0 + (2 * rng.random() - 1) * RATE_OFF_MAX if drift else 1.0
         offset = rng.random() * 1e5 if drift else 0.0
-        node = Node(self, Parameters(**values), rng, rate, offset)
+        node = self.make_node(self, Parameters(**values), rng, rate, offset)
         self.nodes[name] = node
         self.at_address[node.parameters.address] = node
 

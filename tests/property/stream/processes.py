@@ -17,7 +17,7 @@ from zlib import crc32
 
 import attrs
 
-from groupsvcd.core.effects import SendToPeer
+from groupsvcd.core.effects import Afterwards, SendToPeer
 from groupsvcd.core.nodegroups.granted import Granted
 from groupsvcd.core.parameters import Timers
 from groupsvcd.core.peer_messages import (
@@ -132,6 +132,9 @@ class Process:
         self.clerk.bag += [
             Letter(self.node, effect.node, effect.message) for effect in effects if isinstance(effect, SendToPeer)
         ]
+        for effect in effects:
+            if isinstance(effect, Afterwards):
+                self.step(effect.action)
 
     def receive(self, sender: NodeId, message: PeerMessage) -> None:
         """A message, whoever it was meant for: names are used again."""

@@ -113,7 +113,7 @@ class GroupStory(Story):
         self.entries[seq] = (call or crc(seq, epoch if replaced else 0), origin, n)
         self.line(leader, "ordered", epoch, seq, crc=self.entries[seq][0], origin=origin, n=n)
         self.line(leader, "spoke", epoch, args={"kind": "Order"})
-        for node in holders:
+        for node in (leader, *holders):
             self.line(node, "held", epoch, seq)
         self.line(leader, "stable", epoch, seq)
         self.hand_up(epoch, seq, *to)

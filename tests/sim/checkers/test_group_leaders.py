@@ -36,7 +36,7 @@ def test_l2_sees_an_epoch_used_by_two() -> None:
 
 def test_l3_sees_a_server_hold_below_its_promise() -> None:
     lines = honest_group()
-    held = lines[find(lines, "held", group=GROUP, epoch=12, seq=8)]
+    held = lines[find(lines, "held", group=GROUP, epoch=12, seq=8, node="e")]
     place = find(lines, "promise", group=GROUP, epoch=20, node="e")
     assert {"L3"} == red(inserted(lines, place + 1, held))
 
@@ -88,8 +88,10 @@ def test_l5_sees_one_that_is_gone_deliver_on() -> None:
     assert "L5" in red(inserted(rest, gone + 1, late), converged=False)
 
 
-def test_s1_sees_an_entry_announced_that_too_few_hold() -> None:
-    lines = without(honest_group(), lambda line: line.op == "held" and line.epoch == 12 and line.seq == 8)
+@pytest.mark.parametrize("node", ["d", "e"])
+def test_s1_sees_an_entry_announced_that_too_few_hold(node: str) -> None:
+    """d leads. It has numbered the entry, but as long as it lacks the payload it holds no more than anybody else."""
+    lines = without(honest_group(), lambda line: (line.op, line.node, line.epoch, line.seq) == ("held", node, 12, 8))
     assert {"S1"} == red(lines)
 
 

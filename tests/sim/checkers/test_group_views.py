@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from groupsvc.testing.sim.checkers import GROUPS, check
+from groupsvc.testing.sim.checkers.group_streams import GroupStream
+from groupsvc.testing.sim.checkers.group_views import v4
 
 from .group_story import GROUP, VOTERS, GroupStory, forced_group, honest_group
 from .story import Lines, changed, find, inserted, red, without
@@ -99,6 +101,16 @@ def test_a_view_may_be_active_without_its_leader_ever_knowing() -> None:
     crash = find(lines, "crash", node="d")
     assert {"V4"} == red(lines)  # nobody has ever installed it
     assert set() == red(inserted(lines, crash + 1, *promises, silent))
+
+
+def test_a_group_may_be_formed_without_its_founder_ever_knowing() -> None:
+    """Its first view is active with its formation, whose number it has: the first that is written may be the second."""
+    lines = honest_group()
+    second = lines[find(lines, "view_active", group=GROUP, epoch=12)]
+    for base, problems in ((GROUP, 0), (GROUP + 1, 1)):
+        line = _with_args([second], 0, base=base)[0]
+        stream = GroupStream(GROUP, [line], {}, converged=False, end=1)
+        assert problems == sum("became active on base" in violation.text for violation in v4(stream))
 
 
 def test_v4_sees_a_log_recovered_from_too_few() -> None:

@@ -48,3 +48,26 @@ def test_a_repair_from_a_higher_epoch_does_not_enter_a_log() -> None:
     logs = [trio.voter(name).server for name in "ABC"]
     assert 1 == len({(server.log.accepted, server.log.last, server.delivered) for server in logs})
     assert 1 == len({trio.voter(name).directory.digest() for name in "ABC"})
+
+
+def test_who_cannot_fetch_the_log_it_has_chosen_makes_room_for_another() -> None:
+    """V7. B lacks what C has, and wins; C's answers do not get through to it. Everybody waits, but not for long."""
+    trio = Trio.in_service()
+
+    def past_b(sender: str, receiver: str, message: PeerMessage) -> bool:
+        return receiver == "B" and isinstance(message, Order | Repair)
+
+    trio.loses = past_b
+    trio.set("A", "missed", "by B")
+    trio.run(0.1)
+    trio.kill("A")
+
+    def has_left() -> bool:
+        return any(line.op == "mark" and line.args["name"] == "recovery-stuck" for line in trio.journal)
+
+    trio.run_until(has_left, within=4.0)
+    assert [] == trio.leaders
+    trio.heal()
+    trio.run(2.0)
+    assert ["C"] == trio.leaders
+    assert "by B" == trio.voter("B").directory.config("missed").value

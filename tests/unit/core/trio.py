@@ -16,6 +16,7 @@ delay for all frames, one duration for all syncs, one clock for all nodes.
 
 from __future__ import annotations
 
+import copy
 import heapq
 import itertools
 from collections.abc import Callable, Iterable
@@ -37,6 +38,7 @@ from groupsvc.wire.client_messages import (
 from groupsvcd.core.domain.name_server import NameServer
 from groupsvcd.core.domain.voter import Voter
 from groupsvcd.core.effects import (
+    Afterwards,
     Connect,
     Disconnect,
     Effect,
@@ -50,15 +52,19 @@ from groupsvcd.core.effects import (
     Unsubscribe,
 )
 from groupsvcd.core.engine import Engine
-from groupsvcd.core.events import ClientFrame, Event, PeerFrame, PeerRefused, Persisted, Tick
+from groupsvcd.core.events import ClientFrame, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
 from groupsvcd.core.parameters import Parameters
-from groupsvcd.core.peer_messages import DOMAIN_TOPIC, PeerMessage
+from groupsvcd.core.peer_messages import DOMAIN_STREAM, DOMAIN_TOPIC, PeerMessage
 from groupsvcd.core.records import (
     NO_DOMAIN,
+    AboutRecord,
     AppendRecord,
     CheckpointRecord,
+    DropPayloadsRecord,
+    ForgetRecord,
     NodeRecord,
     OpenRecord,
+    PayloadRecord,
     PromiseRecord,
     Record,
     Stored,
@@ -77,14 +83,22 @@ class Disk:
         self.state_id = state_id
         self.incarnation = 0
         self.domain = NO_DOMAIN
-        self.log: Log | None = None
+        self.logs: dict[int, Log] = {}
+
+    @property
+    def log(self) -> Log | None:
+        """The domain stream, if there is anything of it."""
+        return self.logs.get(DOMAIN_STREAM)
 
     def write(self, record: Record) -> None:
         """Make one record part of what a restart finds."""
         if isinstance(record, NodeRecord):
             self.incarnation, self.domain = record.incarnation, record.domain
             return
-        log = self.log = self.log or Log()
+        if isinstance(record, ForgetRecord):
+            self.logs.pop(record.stream, None)
+            return
+        log = self.logs.setdefault(record.stream, Log())
         if isinstance(record, PromiseRecord):
             log.promise(record)
         elif isinstance(record, AppendRecord):
@@ -93,21 +107,24 @@ class Disk:
             log.open(record)
         elif isinstance(record, CheckpointRecord):
             log.check_point(record)
+        elif isinstance(record, AboutRecord):
+            log.about = record.about
+        elif isinstance(record, PayloadRecord):
+            log.payloads[record.payload_id] = record.payload
+        elif isinstance(record, DropPayloadsRecord):
+            for payload_id in record.payload_ids:
+                log.payloads.pop(payload_id, None)
 
     def stored(self) -> Stored:
         """What a starting engine is given."""
-        streams = {} if self.log is None else {0: self.log.picture()}
+        streams = {stream: log.picture() for stream, log in self.logs.items()}
         return Stored(self.state_id, self.incarnation, self.domain, streams)
 
     def copy(self) -> Disk:
         """The same state directory as it is now, for later."""
         twin = Disk(self.state_id)
         twin.incarnation, twin.domain = self.incarnation, self.domain
-        if self.log is not None:
-            twin.log = Log()
-            for field in Log.__slots__:
-                value = getattr(self.log, field)
-                setattr(twin.log, field, list(value) if isinstance(value, list) else value)
+        twin.logs = copy.deepcopy(self.logs)
         return twin
 
 
@@ -285,7 +302,7 @@ class Trio:
     def _execute(self, name: str, effects: Iterable[Effect]) -> None:
         out: dict[str, list[PeerMessage]] = {}
         for effect in effects:
-            if isinstance(effect, SendToPeer | Multicast | ReplyToClient) and effect.valid_until < self.now:
+            if isinstance(effect, SendToPeer | Multicast | ReplyToClient | Journal) and effect.valid_until < self.now:
                 continue
             if isinstance(effect, SendToPeer):
                 out.setdefault(effect.node, []).append(effect.message)
@@ -301,6 +318,8 @@ class Trio:
             elif isinstance(effect, Journal):
                 line = Line(self.now, name, effect.op, effect.epoch, effect.args, effect.group, effect.seq)
                 self.journal.append(line)
+            elif isinstance(effect, Afterwards):
+                self._do_afterwards(name, effect.action)
             elif isinstance(effect, Halt):
                 self._send(name, out)
                 self.halted[name] = effect.reason
@@ -309,6 +328,15 @@ class Trio:
             else:
                 self._change_links(name, effect)
         self._send(name, out)
+
+    def _do_afterwards(self, name: str, action: Callable[[], None]) -> None:
+        life = self._lives[name]
+
+        def do() -> None:
+            if self._lives[name] == life:
+                self.step(name, LocalCall(action))
+
+        self._at(self.now, do)
 
     def _change_links(self, name: str, effect: Connect | Disconnect | Subscribe | Unsubscribe) -> None:
         if isinstance(effect, Connect):

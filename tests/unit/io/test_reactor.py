@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -31,7 +31,7 @@ from groupsvcd.core.effects import (
 )
 from groupsvcd.core.events import ClientFrame, ClientGone, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
 from groupsvcd.core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, Goodbye, Suspect, topic_of
-from groupsvcd.core.records import PromiseRecord
+from groupsvcd.core.records import PromiseRecord, Record
 from groupsvcd.io import clocks
 from groupsvcd.io.clients import Clients
 from groupsvcd.io.complaints import Complaints
@@ -97,6 +97,13 @@ def run(engine: Script, watch: Watch, journal: DiskJournal | None = None) -> tup
 def test_a_halt_ends_with_its_exit_code_and_nothing_after_it_is_done(watch: Watch) -> None:
     engine = Script(lambda event, now: [], [Journal("before"), Halt("told to"), Journal("after")])
     assert (EXIT_HALTED, ["before"]) == run(engine, watch)
+
+
+def test_a_line_about_a_word_that_is_late_is_not_written(watch: Watch) -> None:
+    """What was not said is not told either."""
+    now = clocks.now()
+    lines: list[Effect] = [Journal("late", valid_until=now - 1), Journal("in time", valid_until=now + 60)]
+    assert ["in time"] == run(Script(lambda event, now: [], [*lines, Halt("enough")]), watch)[1]
 
 
 def test_a_broken_engine_ends_the_daemon_with_its_exit_code(watch: Watch, caplog: pytest.LogCaptureFixture) -> None:
@@ -181,6 +188,39 @@ def test_with_a_disk_then_happens_when_it_is_safe(watch: Watch, tmp_path: Path) 
     again = Store(directory, "n1")
     assert 5 == again.stored.streams[0].promised
     again.close()
+    directory.close()
+
+
+class SlowStore(Store):
+    """A disk that finishes nothing before it is allowed to."""
+
+    may_finish: threading.Event
+
+    def write(self, records: Iterable[Record]) -> None:
+        self.may_finish.wait()
+        super().write(records)
+
+
+def test_nobody_waits_for_a_disk_that_hangs(watch: Watch, tmp_path: Path) -> None:
+    """The engine goes on in the meantime: a hundred ticks, each with a write of its own, which then share a sync."""
+    directory = StateDirectory(tmp_path)
+    store = SlowStore(directory, "n1")
+    store.may_finish = threading.Event()
+    before = store._node.transactions
+    journal = DiskJournal(store, clocks.now)
+
+    def answer(event: Event, now: float) -> list[Effect]:
+        number = len(engine.seen) + 1
+        if isinstance(event, Tick) and number <= 100:
+            return [Persist(number, (PromiseRecord(0, number),), (Journal("then"),)), Journal("tick")]
+        engine.deadline = math.inf
+        store.may_finish.set()
+        return [Halt("enough")] if event == Persisted(100) else []
+
+    engine = Script(answer, [Persist(1, (PromiseRecord(0, 1),), (Journal("then"),))], deadline=0.0)
+    assert ["tick"] * 99 + ["then"] * 100 == run(engine, watch, journal)[1]
+    assert 2 >= store._node.transactions - before
+    journal.close()
     directory.close()
 
 

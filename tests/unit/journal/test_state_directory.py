@@ -71,7 +71,7 @@ def test_state_of_another_format_is_refused_and_left_as_it_is(tmp_path: Path) ->
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     before = (tmp_path / "state.db").read_bytes()
-    with pytest.raises(StateRefused, match="has state format 99, this groupsvcd knows 2"):
+    with pytest.raises(StateRefused, match="has state format 99, this groupsvcd knows 3"):
         StateDirectory(tmp_path)
     assert before == (tmp_path / "state.db").read_bytes()
 

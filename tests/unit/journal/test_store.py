@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +12,13 @@ from pathlib import Path
 import pytest
 
 from groupsvcd.core.records import (
+    AboutRecord,
     AppendRecord,
     CheckpointRecord,
+    ForgetRecord,
     NodeRecord,
     OpenRecord,
+    PayloadRecord,
     PromiseRecord,
     Record,
     Stored,
@@ -156,6 +160,111 @@ def test_damage_is_found_at_start_and_named(tmp_path: Path, statement: str, what
     with pytest.raises(StateRefused, match=what):
         Store(directory, "n1")
     directory.close()
+
+
+def group_of_entries(path: Path) -> None:
+    """A node with the domain stream, a durable group of forty entries and another one; all of it in one file."""
+    with opened(path) as store:
+        store.write([OpenRecord(0, 2, 0, (b"the directory",)), AboutRecord(9, b"other"), OpenRecord(9, 4, 0, (b"x",))])
+        entries = tuple(b"entry %d of the group, which is long enough to fill a page" % n for n in range(1, 41))
+        store.write([AboutRecord(7, b"group"), OpenRecord(7, 3, 0, entries), PayloadRecord(7, ("n1", 1, 1), b"large")])
+    sqlite3.connect(path / "state.db").execute("PRAGMA wal_checkpoint(TRUNCATE)").connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement, what",
+    [
+        ("UPDATE entry SET body = x'00' WHERE stream = 7 AND seq = 7", "entry 7 of stream 7"),
+        ("DELETE FROM entry WHERE stream = 7 AND seq = 40", r"the entries of stream 7 (up to 40, 39 found)"),
+        ("UPDATE payload SET body = x'00'", "payload 1 of n1/1 in stream 7"),
+        ("DELETE FROM payload", "the set of payloads of stream 7"),
+    ],
+)
+def test_damage_to_one_group_concerns_that_group_alone(tmp_path: Path, statement: str, what: str) -> None:
+    """S2. The node starts; of the group it knows its promise and that it was a server, and gives nothing else."""
+    group_of_entries(tmp_path)
+    connection = sqlite3.connect(tmp_path / "state.db")
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    with opened(tmp_path) as store:
+        damage = f"{tmp_path / 'state.db'}: {what} is not as it was written"
+        assert StoredStream(promised=3, accepted=3, about=b"group", damage=damage) == store.stored.streams[7]
+        assert (b"x",) == store.stored.streams[9].entries
+        store.write([ForgetRecord(7), AboutRecord(7, b"group"), OpenRecord(7, 5, 0, (b"from the others",))])
+    with opened(tmp_path) as store:
+        assert StoredStream(5, 5, 0, (b"from the others",), about=b"group") == store.stored.streams[7]
+
+
+@pytest.mark.parametrize("step", range(2))
+def test_no_flipped_bit_is_ever_served(tmp_path: Path, step: int) -> None:
+    """S2. Wherever it is: the file is refused, or the group is named and can be written anew, or nothing is missing.
+
+    Forty places in a file, each with one bit of eight.
+    """
+    group_of_entries(tmp_path)
+    with opened(tmp_path) as store:
+        whole = store.stored.streams
+    content = (tmp_path / "state.db").read_bytes()
+    found = Counter[str]()
+    for place in range(step * 17, len(content), len(content) // 40):
+        torn = bytearray(content)
+        torn[place] ^= 1 << place % 8
+        copy = tmp_path / f"{place}"
+        copy.mkdir()
+        (copy / "state.db").write_bytes(torn)
+        found[_after_damage(copy, whole)] += 1
+    assert {"refused", "named", "whole"} == set(found)
+
+
+def _after_damage(path: Path, whole: dict[int, StoredStream]) -> str:
+    try:
+        with opened(path) as store:
+            streams = store.stored.streams
+            bad = [stream for stream, log in streams.items() if log.damage]
+            assert 0 not in bad
+            assert whole.keys() == streams.keys()
+            assert all(log == whole[stream] for stream, log in streams.items() if stream not in bad)
+            for stream in bad:
+                store.write([ForgetRecord(stream), AboutRecord(stream, b"anew"), OpenRecord(stream, 9, 0, (b"new",))])
+        if bad:
+            with opened(path) as store:
+                assert {(b"new",)} == {store.stored.streams[stream].entries for stream in bad}
+        return "named" if bad else "whole"
+    except StateRefused:
+        return "refused"
+
+
+@pytest.mark.parametrize("bytes_left", [0, 50, 3_000, 8_192, 20_000])
+def test_a_file_that_lost_its_end_is_refused(tmp_path: Path, bytes_left: int) -> None:
+    """S2. Nothing of it is read as a shorter stream."""
+    group_of_entries(tmp_path)
+    os.truncate(tmp_path / "state.db", bytes_left)
+    with pytest.raises(StateRefused, match=r"damaged|cannot be read"), opened(tmp_path):
+        pass
+
+
+def test_a_whole_promise_of_an_older_time_is_found(tmp_path: Path) -> None:
+    """L2. An old block in place of a new one is valid by itself; the sum in the row of the node is not."""
+    with opened(tmp_path) as store:
+        store.write([PromiseRecord(7, 3)])
+    connection = sqlite3.connect(tmp_path / "state.db")
+    old = connection.execute("SELECT * FROM stream").fetchone()
+    connection.close()
+    with opened(tmp_path) as store:
+        store.write([PromiseRecord(7, 8)])
+    for statement, values in (
+        ("REPLACE INTO stream VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", old),
+        ("DELETE FROM stream", ()),
+    ):
+        connection = sqlite3.connect(tmp_path / "state.db")
+        connection.execute(statement, values)
+        connection.commit()
+        connection.close()
+        directory = StateDirectory(tmp_path)
+        with pytest.raises(StateRefused, match="the table of streams"):
+            Store(directory, "n1")
+        directory.close()
 
 
 def test_a_whole_entry_of_an_older_time_is_found(tmp_path: Path) -> None:

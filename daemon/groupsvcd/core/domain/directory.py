@@ -180,7 +180,7 @@ class Directory:
 
     def node_entries(self, since: int) -> tuple[NodeEntry, ...]:
         """Every line of the node list that changed after version ``since``, by name."""
-        return tuple(node.entry() for node in self.nodes.all() if node.changed > since)
+        return tuple(node.entry() for node in self.nodes.changed_since(since))
 
     def group(self, name: str) -> Group | None:
         """The group that has this name now."""

@@ -54,6 +54,7 @@ class Grants:
         self._order = order
         self._tell = tell
         self._told: dict[int, _Told] = {}
+        self._passed_on: dict[int, _Told] = {}  # by the epoch of the active view: because somebody was unable
         self._complaints: dict[int, dict[str, tuple[int, float]]] = {}
         self._orphans: dict[int, dict[NodeId, tuple[int, int]]] = {}
         self._lost_since: dict[int, float] = {}
@@ -86,19 +87,21 @@ class Grants:
         if len(self._told) > 2 * len(pending):
             kept = {group.id for group in pending}
             self._told = {group_id: told for group_id, told in self._told.items() if group_id in kept}
+            self._passed_on = {group_id: passed for group_id, passed in self._passed_on.items() if group_id in kept}
 
     # --- Complaints ---
 
-    def on_complaint(self, sender: NodeId, group_id: int, epoch: int) -> None:
-        """A server does not hear the leader of its group."""
+    def on_complaint(self, sender: NodeId, group_id: int, epoch: int, *, unable: bool = False) -> None:
+        """A server does not hear the leader of its group, or has not what it takes to be one."""
         group = self.directory.groups.get(group_id)
         if group is None or epoch < group.active.epoch:
             self.correct(sender[0], group_id, group)
             return
         server = self.directory.groups.server_of(sender[0], group.durable)
         pending, view = group.pending, group.active
-        if pending is not None and epoch == pending.epoch and server in pending.servers:
-            self._grant_without(group, pending, sender[0])
+        if unable:
+            if pending is not None and epoch == pending.epoch and server in pending.servers:
+                self._grant_without(group, pending, sender[0])
             return
         if epoch != view.epoch or pending is not None or server not in view.servers or sender[0] == view.leader:
             return
@@ -122,11 +125,21 @@ class Grants:
             self._order(ProposeView(group_id, group.newest_epoch, leader, servers, k, self._me()))
 
     def _grant_without(self, group: Group, pending: View, unable: str) -> None:
-        """Who is to lead or serve has not what it takes; without it, the others may have enough."""
+        """Who is to lead or serve has not what it takes; without it, the others may have enough.
+
+        If none of them has, the view goes round between them, ever more slowly.
+        """
+        passed = self._passed_on.get(group.id)
+        if passed is None or passed.epoch != group.active.epoch:
+            passed = self._passed_on[group.id] = _Told(group.active.epoch, self.turn.now, -math.inf, 0.0)
+        if self.turn.now < passed.next_at:
+            return  # it is told again, and says so again
         servers = tuple(server for server in self._servers_up(group) if server[0] != unable)
         of_active = [name for name, which in servers if (name, which) in group.active.servers]
         if of_active:
             self.turn.mark("group-server-unable")
+            passed.wait = min(max(2 * passed.wait, self._timers.repeat_first), self._timers.repeat_max)
+            passed.next_at = self.turn.now + passed.wait
             leader = pending.leader if pending.leader in of_active else of_active[0]
             k = min(group.k_wanted, len(servers))
             self._order(ProposeView(group.id, group.newest_epoch, leader, servers, k, self._me()))
@@ -158,7 +171,7 @@ class Grants:
     def watch(self) -> None:
         """Look for groups whose quorum is lost for ever."""
         lost: dict[int, float] = {}
-        for group in self.directory.groups.all():
+        for group in self.directory.groups.with_servers_gone():
             if self._is_lost(group):
                 since = lost[group.id] = self._lost_since.get(group.id, self.turn.now)
                 if self.turn.now - since >= 2 * self._timers.leader_silent:

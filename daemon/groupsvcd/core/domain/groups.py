@@ -124,6 +124,7 @@ class GroupTable:
         self._groups: dict[int, Group] = {}
         self._ids: dict[str, int] = {}
         self._served: dict[str, set[int]] = {}
+        self._held: dict[Server, set[int]] = {}  # by each server of an active view
         self._pending: set[int] = set()
         self.dropped: list[int] = []  # since somebody last looked
         for group in groups:
@@ -160,6 +161,8 @@ class GroupTable:
         self._ids[group.name] = group.id
         for name in _server_names(group):
             self._served.setdefault(name, set()).add(group.id)
+        for server in group.active.servers:
+            self._held.setdefault(server, set()).add(group.id)
         if group.pending is not None:
             self._pending.add(group.id)
 
@@ -174,6 +177,10 @@ class GroupTable:
             self._served[name].discard(group_id)
             if not self._served[name]:
                 del self._served[name]
+        for server in group.active.servers:
+            self._held[server].discard(group_id)
+            if not self._held[server]:
+                del self._held[server]
 
     def server_of(self, name: str, durable: bool) -> Server | None:
         """How the present incarnation of ``name`` would stand in a view; None if it is not up or has no disk."""
@@ -197,6 +204,14 @@ class GroupTable:
         return sum(
             1 for name, which in group.active.servers if isinstance(which, int) and self._nodes.is_gone((name, which))
         )
+
+    def with_servers_gone(self) -> tuple[Group, ...]:
+        """Every group with a server in its active view that is gone, oldest first; found without looking at all."""
+        found: set[int] = set()
+        for (name, which), groups in self._held.items():
+            if isinstance(which, int) and self._nodes.is_gone((name, which)):
+                found |= groups
+        return tuple(self._groups[group_id] for group_id in sorted(found))
 
     def lacks_servers(self, group: Group) -> bool:
         """Whether fewer servers of the newest view are up than the group wants."""

@@ -162,7 +162,8 @@ class Member:
         for entry in message.nodes:
             self.nodes[entry.name] = entry
         self.list_version = message.version
-        lines = {name: [entry.incarnation, entry.status] for name, entry in sorted(self.nodes.items())}
+        shown = self.nodes.values() if self._parameters.journal_full else message.nodes
+        lines = {entry.name: [entry.incarnation, entry.status] for entry in sorted(shown, key=lambda entry: entry.name)}
         self.turn.journal("list_installed", epoch=message.epoch, seq=message.version, nodes=lines)
         mine = self.nodes.get(self.turn.node)
         if mine is not None and mine.incarnation == self._identity.incarnation and mine.status != "up":

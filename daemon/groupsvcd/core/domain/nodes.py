@@ -85,7 +85,9 @@ class NodeTable:
 
     def __init__(self, nodes: tuple[Node, ...] = (), version: int = 0) -> None:
         self.version = version
-        self._nodes = {node.name: node for node in nodes}
+        # The last changed comes last, so that what has changed lately is found without looking at all.
+        self._nodes = {node.name: node for node in sorted(nodes, key=lambda node: node.changed)}
+        self._by_name: tuple[Node, ...] | None = None
 
     def get(self, name: str) -> Node | None:
         """The line of ``name``."""
@@ -93,7 +95,18 @@ class NodeTable:
 
     def all(self) -> tuple[Node, ...]:
         """Every line, by name."""
-        return tuple(self._nodes[name] for name in sorted(self._nodes))
+        if self._by_name is None:
+            self._by_name = tuple(self._nodes[name] for name in sorted(self._nodes))
+        return self._by_name
+
+    def changed_since(self, version: int) -> list[Node]:
+        """Every line that changed after ``version``, by name."""
+        found: list[Node] = []
+        for node in reversed(self._nodes.values()):
+            if node.changed <= version:
+                break
+            found.append(node)
+        return sorted(found, key=lambda node: node.name)
 
     def is_up(self, node_id: NodeId) -> bool:
         """Whether this very incarnation is up."""
@@ -181,7 +194,9 @@ class NodeTable:
         return tuple(found)
 
     def _put(self, node: Node, seq: int) -> None:
+        self._nodes.pop(node.name, None)
         self._nodes[node.name] = node
+        self._by_name = None
         self.version = seq
 
     def _longest_gone(self) -> Node | None:

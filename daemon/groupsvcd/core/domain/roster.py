@@ -125,7 +125,8 @@ class Roster:
         node = self.directory.nodes.get(suspect.node)
         if node is not None and node.incarnation == suspect.incarnation and sender != suspect.node:
             self._suspicions.refused_at((suspect.node, suspect.incarnation), sender, self.turn.now)
-            self.watch()
+            if node.status == UP and node.name != self.turn.node:
+                self._watch_up(node)  # and no other: everybody who was connected to it says so
 
     def on_goodbye(self, sender: str, incarnation: int) -> None:
         """The node's incarnation will never act again."""
@@ -141,28 +142,30 @@ class Roster:
 
     def watch(self) -> None:
         """Order the difference between what is and what the directory says."""
-        nodes = self.directory.nodes.all()
-        others = [node for node in nodes if node.name != self.turn.node and node.status == UP]
-        names = [node.name for node in others]
+        others = self._others_up()
         for node in others:
-            self._watch_up(node, names)
+            self._watch_up(node)
         for name, incarnation in self.directory.nodes.not_gone():
             if self._is_over((name, incarnation)):
                 self.order(NodeGone(name, incarnation))
         for node in others:
             self._watch_disk(node)
 
+    def _others_up(self) -> list[Node]:
+        return [node for node in self.directory.nodes.all() if node.name != self.turn.node and node.status == UP]
+
     def _is_over(self, node_id: NodeId) -> bool:
         """Whether this incarnation certainly holds no lease any more."""
         return node_id in self._goodbyes or self.roll.overdue(node_id, self.turn.now)
 
-    def _watch_up(self, node: Node, others_up: list[str]) -> None:
+    def _watch_up(self, node: Node) -> None:
         node_id = (node.name, node.incarnation)
         if self._is_over(node_id):
             self.order(NodeDown(node.name, node.incarnation, False))
-        elif self._suspicions.confirmed(node_id, others_up, self.turn.now):
-            self.turn.mark("down-early")
-            self.order(NodeDown(node.name, node.incarnation, True))
+        elif self._suspicions.is_refused_here(node_id, self.turn.now):
+            if self._suspicions.confirmed(node_id, [other.name for other in self._others_up()], self.turn.now):
+                self.turn.mark("down-early")
+                self.order(NodeDown(node.name, node.incarnation, True))
 
     def _watch_disk(self, node: Node) -> None:
         """Admit a voter's new state directory once the old one can act no more.

@@ -31,9 +31,13 @@ class Suspicions:
         self._here.pop(node, None)
         self._elsewhere.pop(node, None)
 
+    def is_refused_here(self, node: NodeId, now: float) -> bool:
+        """Whether the name server itself was refused lately."""
+        return node in self._here and now - self._here[node] <= self._within
+
     def confirmed(self, node: NodeId, others_up: list[str], now: float) -> bool:
         """Whether enough observers agree; ``others_up`` are the nodes besides the name server that are up."""
-        if node not in self._here or now - self._here[node] > self._within:
+        if not self.is_refused_here(node, now):
             return False
         observers = [name for name in others_up if name != node[0]]
         heard = self._elsewhere.get(node, {})

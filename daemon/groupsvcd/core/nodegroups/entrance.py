@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ..domain.commands import FormGroup, encode_command
 from ..effects import Subscribe
 from ..identity import Sender
-from ..peer_messages import Grant, Insert, Inserted, NotLeader, topic_of
+from ..peer_messages import Insert, Inserted, NotLeader, topic_of
 from ..records import StoredStream
 from ..stream.receiver import Receiver
 from ..views import AttributeValue, View
@@ -33,6 +33,11 @@ from .user import other_machines
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
+    from .seat import Seat
+
+
+WHILE_DAMAGED = "nothing of it is served here until its other servers have given it back"
+"""What people are told."""
 
 
 class Entrance:
@@ -44,7 +49,7 @@ class Entrance:
         self.station = group.station
         self._timers = group.station.parameters.timers
         self._leader = ""  # as far as we know, while we are no member
-        self._damaged = False  # the disk does not have what it once held for the group
+        self.damage = ""  # what is wrong with what the disk once held for the group
         self._attempts = 0
         self._wait = self._timers.repeat_first
         self.repeat_at = math.inf
@@ -158,6 +163,8 @@ class Entrance:
         if group.phase not in (Phase.INSERTING, Phase.RETURNING, Phase.LEAVING) and not is_following:
             return
         record = answer.get("group")
+        if record is not None and record["id"] < group.id:
+            return  # old news, of a group that had the name before
         if record is None or record["id"] != group.id:
             self._start_over("the group has ended")
             return
@@ -170,7 +177,9 @@ class Entrance:
         """This group is no more, or we are not in it any more: who still wants it begins anew."""
         group = self.group
         if group.phase in (Phase.INSERTING, Phase.RETURNING):
-            group.returning, group.users = [*group.returning, *group.users], []
+            machine = group.machine or group.late_machine
+            group.returning += [(user, machine) for user in group.users]
+            group.users = []
         group.end(reason)
 
     def on_not_leader(self, message: NotLeader) -> None:
@@ -189,13 +198,13 @@ class Entrance:
         welcome = Roll(group.settings.logical_lifetime)
         welcome.restore(message.state)
         group.inserted(message.seq, tuple(name for name, _ in welcome.members))
-        if group.phase is Phase.RETURNING and not self._damaged:
+        if group.phase is Phase.RETURNING and not self.damage:
             self._find_ourselves(sender.name, welcome, message)
             return
-        if self._damaged:
+        if self.damage:
             if self.station.my_server(durable=True) in welcome.servers:
                 return  # they still count on what the disk has not
-            self._damaged = False
+            self.damage = ""
             assert group.carrier is not None
             group.carrier.forget()
         begins = 0 if group.settings.machine else message.seq
@@ -238,13 +247,13 @@ class Entrance:
         group = self.group
         self._is_called(group_id, attributes)
         assert group.carrier is not None
-        group.carrier.found_on_disk(is_stored=stored.accepted > 0)
+        group.carrier.found_on_disk(is_described=stored.about != b"", is_stored=stored.accepted > 0)
         self.turn.mark("group-returns")
         self._return()
         if stored.damage:
-            self._damaged = True
+            self.damage = f"group {group.name!r}: {stored.damage}; {WHILE_DAMAGED}"
             self.turn.mark("group-damaged")
-            self.turn.journal("trouble", group=group_id, text=stored.damage)
+            self.turn.journal("trouble", group=group_id, text=self.damage)
             return
         seat = group.sit(stored)
         if stored.checkpoint:
@@ -269,9 +278,15 @@ class Entrance:
         self._wait = self._timers.repeat_first
         self.repeat_at = self.turn.now
 
-    def on_grant(self, grant: Grant) -> None:
+    def is_asking_into(self, group_id: int) -> bool:
+        """Whether somebody here wants to take part, and nobody has let us in yet."""
+        return self.group.phase is Phase.INSERTING and self.group.id == group_id
+
+    def begin_as_server(self, group_id: int, attributes: dict[str, AttributeValue]) -> None:
         """We are to lead a group that our disk formed and then knew nothing of: nobody else can have anything of it."""
-        self.come_back(grant.stream, grant.attributes, StoredStream())
+        group = self.group
+        group.machine, group.late_machine = None, group.machine
+        self.come_back(group_id, attributes, StoredStream())
 
     def _find_ourselves(self, leader: str, welcome: Roll, message: Inserted) -> None:
         """We are in the stream, at ``message.seq``; once it is delivered here, we are a member."""
@@ -284,8 +299,16 @@ class Entrance:
         group = self.group
         is_in = self.station.me in group.roll.members
         if group.phase is Phase.RETURNING and is_in and group.seat is not None:
+            self._drop_old_payloads(group.seat)
             self._now_member()
             self._submit_to(group.seat.replica.leader, group.roll, group.delivered)
+
+    def _drop_old_payloads(self, seat: Seat) -> None:
+        """The disk may have some whose entries were dropped just before a restart."""
+        payloads, origins = seat.replica.library.payloads, self.group.roll.origins
+        for payload_id in payloads.unordered:
+            if payload_id[2] <= origins.get(payload_id[:2], (0, 0))[0]:
+                payloads.drop(payload_id)
 
     # --- Time ---
 

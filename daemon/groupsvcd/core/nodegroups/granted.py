@@ -3,7 +3,8 @@
 The directory granted epoch e with *base* P, the view that was active then, with servers S and quorum k. Whatever was
 stable in P is held by k of S. So |S| - k + 1 promises of servers *of P* are enough: together with any k of S they have
 one in common. A report of a log that was accepted after P is enough, too: whoever opened that log had asked so many
-before. Promises of others count for nothing, however many there are.
+before. Promises of others count for nothing, however many there are. And somebody must have the log of P, whoever
+promised: if nobody has, disks are not what they were, and the group waits for one that is.
 
 A *forced* grant comes when the quorum of P is lost for ever. Then everybody who is up and may have something reports,
 and the best of it is what is left.
@@ -57,12 +58,17 @@ class Granted:
             missing = [name for name in self._asked if name not in reports and self._is_up(name)]
             return None if missing else list(reports)
         of_base = sum(1 for name in reports if self._servers.get(name) in self.base.servers)
-        if of_base >= self.base.promises_needed or self._is_later(reports):
-            return list(reports)
-        return None
+        newest = max(report.accepted for report in reports.values())
+        is_enough = of_base >= self.base.promises_needed and (newest == self.base.epoch or self._was_never_written)
+        return list(reports) if is_enough or newest > self.base.epoch else None
 
-    def _is_later(self, reports: dict[str, Promised]) -> bool:
-        return any(report.accepted > self.base.epoch for report in reports.values())
+    @property
+    def _was_never_written(self) -> bool:
+        """Whether P may be in no log at all: a disk formed the group and stopped before it had written anything.
+
+        That is so only of the first view of a durable group, whose epoch is the group's id.
+        """
+        return self.base.epoch == self._stream and isinstance(self.base.servers[0][1], str)
 
     def opens(self) -> tuple[str, ...]:
         """The servers of the new view."""
@@ -79,9 +85,8 @@ class Granted:
 
     def genesis(self) -> tuple[bytes, ...]:
         """Nobody who reports has the stream: all who had it are lost for ever, or no disk ever had anything of it."""
-        is_durable = isinstance(self.base.servers[0][1], str)
-        is_lost = self.granted.forced or is_durable
-        invariant(is_lost, f"nobody of {self._asked} has the stream of epoch {self.base.epoch}")
+        is_empty = self.granted.forced or self._was_never_written
+        invariant(is_empty, f"nobody of {self._asked} has the stream of epoch {self.base.epoch}")
         return ()
 
     def won(self) -> None:

@@ -7,6 +7,7 @@ which server a disk was, and what it had.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from ..domain.member import Member
@@ -31,13 +32,14 @@ class GroupCarrier(Carrier):
         self.journals_entries = journals_entries
         self._about = about
         self._is_described = False
+        self._is_over = False
         self._member = member
         self._topic = topic_of(stream)
 
     @property
     def valid_until(self) -> float:
-        """Until our lease ends."""
-        return self._member.lease_until
+        """Until our lease ends, or our part in the group."""
+        return -math.inf if self._is_over else self._member.lease_until
 
     def publish(self, message: PeerMessage) -> None:
         """Say something to everybody else who follows the stream; true only while we have our lease."""
@@ -55,9 +57,9 @@ class GroupCarrier(Carrier):
             records = (AboutRecord(self.stream, self._about), *records)
         self.turn.persist(*records, then=then, done=done)
 
-    def found_on_disk(self, *, is_stored: bool) -> None:
-        """A restart: the disk knows the group, and perhaps a log of it."""
-        self._is_described = True
+    def found_on_disk(self, *, is_described: bool, is_stored: bool) -> None:
+        """A restart: the disk knows the group, or should; and perhaps a log of it."""
+        self._is_described = is_described
         self.is_stored = is_stored
 
     def forget(self) -> None:
@@ -67,7 +69,8 @@ class GroupCarrier(Carrier):
             self.turn.persist(ForgetRecord(self.stream), AboutRecord(self.stream, self._about))
 
     def forget_all(self) -> None:
-        """We are no member any more."""
+        """We are no member any more, and say nothing as one."""
+        self._is_over = True
         if self._is_described:
             self.is_stored = self._is_described = False
             self.turn.persist(ForgetRecord(self.stream))

@@ -14,11 +14,7 @@ class GroupSettings:
     def __init__(self, values: dict[str, AttributeValue], parameters: Parameters) -> None:
         self._values = values
         self._parameters = parameters
-
-    @property
-    def durable(self) -> bool:
-        """Whether disks hold the stream."""
-        return self._values.get("durable") is True
+        self.durable = values.get("durable") is True  # whether disks hold the stream
 
     @property
     def machine(self) -> bool:

@@ -74,6 +74,7 @@ class Leading:
         self._inserting: set[NodeId] = set()
         self._removing: set[NodeId] = set()
         self._failing: set[NodeId] = set()
+        self._buried: set[NodeId] = set()  # who failed without an entry, and left payloads
         self._heard: dict[str, float] = dict.fromkeys(view.names, self.turn.now)
         self._seen: dict[NodeId, int] = {}
         self._accepted: dict[NodeId, int] = {}
@@ -81,7 +82,8 @@ class Leading:
         self._data_held: dict[PayloadId, set[str]] = {}
         self._proposed: tuple[ServerId, ...] = ()
         self._propose_not_before = self.turn.now
-        self._beat_at = self.turn.now + self._timers.beat_interval
+        self._is_quiet = False  # whether everybody has everything, as far as is known
+        self._beat_at = self._next_beat()
         self._dropping = False
         self._look = True  # whether the servers may be other than they should be
 
@@ -93,6 +95,7 @@ class Leading:
         self.sequencer.began = self.server.replica.began = self.sequencer.next_seq
         self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, view.fence, view.forced))
         if self.station.me not in roll.members:
+            self._fail_older(self.station.me)
             self._inserting.add(self.station.me)
             self._order(NodeInserted(self.station.me, self.group.key, 0))
         self.look_at_nodes()
@@ -109,9 +112,7 @@ class Leading:
         if node in self.group.roll.members:
             self.welcome(node, self.server.delivered)
         elif self.station.is_up(node) and node not in self._inserting and not self._dropping:
-            older = [other for other in self.group.roll.members if other[0] == node[0] and other not in self._failing]
-            if older:
-                self._fail(tuple(older))
+            self._fail_older(node)
             self._inserting.add(node)
             self._order(NodeInserted(node, insert.term, insert.last_n))
             self._origins.welcome(node, insert.last_n)
@@ -133,6 +134,15 @@ class Leading:
         elif leave.term >= term:
             self.group.leaving.add(node)
             self._let_go()
+            self._wake()
+
+    def stay(self) -> bool:
+        """We were about to leave and need not; False if the group is about to end, or goes on without us already."""
+        if self._dropping or self.station.me not in self.group.roll.members:
+            return False
+        self.group.leaving.discard(self.station.me)
+        self._look = True
+        return True
 
     def _let_go(self) -> None:
         """Order the removal of those who leave and are no servers."""
@@ -151,8 +161,16 @@ class Leading:
         for payload_id in [one for one in self._data_held if self.station.is_down(one[:2])]:
             del self._data_held[payload_id]  # of somebody who got nothing ordered
 
+    def _fail_older(self, node: NodeId) -> None:
+        """What the node was before has failed, and is shown so before it is shown as a member again."""
+        older = [other for other in self.group.roll.members if other[0] == node[0] and other not in self._failing]
+        if older:
+            self._fail(tuple(older))
+
     def _fail(self, nodes: tuple[NodeId, ...]) -> None:
         self._failing.update(nodes)
+        for node in nodes:
+            self._waiting.pop(node, None)  # others may have delivered the failure, and dropped its payloads, before us
         self._order(NodesFailed(nodes))
 
     def delivered(self, seq: int, control: AnyControl) -> None:
@@ -188,6 +206,9 @@ class Leading:
         origin = (sender.name, sender.incarnation)
         sequencer = self.sequencer
         if self._dropping or sequencer.next_seq - self.server.stable > UNSTABLE_ENTRIES_MAX:
+            return
+        if self.server.disk_hangs:
+            self._refuse(origin, submit.first_n, 0, Verdict.NO_DISK)
             return
         if not self.station.is_up(origin):
             if self.station.is_down(origin):
@@ -275,10 +296,18 @@ class Leading:
             return
         for payload_id in held.payloads:
             origin = payload_id[:2]
-            if payload_id[2] > self._origins.last_n(origin):
+            if self.station.is_down(origin):
+                self._bury(origin)
+            elif payload_id[2] > self._origins.last_n(origin) and origin not in self._failing:
                 self._data_held.setdefault(payload_id, set()).add(sender.name)
                 if origin in self._waiting:
                     self._move_up(origin)
+
+    def _bury(self, origin: NodeId) -> None:
+        """Servers keep payloads of who failed without having got them a number: tell all, so that they drop them."""
+        if origin not in self._failing and origin not in self._buried:
+            self._buried.add(origin)
+            self._fail((origin,))
 
     def _refuse(self, origin: NodeId, n: int, last_n: int, verdict: Verdict) -> None:
         self.group.reach(origin[0])
@@ -452,14 +481,32 @@ class Leading:
         """Send what was numbered in this step and tell what became stable."""
         if self._look:
             self._look = False
+            self.sequencer.servers_suffice = all(
+                self._server_of(node) in self.view.servers for node in self.group.roll.members
+            )
             self.consider_view()
         self.sequencer.flush()
         self.sequencer.tell_stable()
+        if self._is_quiet and self.server.log.last > self.sequencer.discard:
+            self._wake()
         if self._accepted:
             for (name, incarnation), n in self._accepted.items():
                 self.group.reach(name)
                 self.server.carrier.vouch(name, Accepted(self.server.stream, incarnation, n, self.server.stable))
             self._accepted.clear()
+
+    def _next_beat(self) -> float:
+        """At the same moments as all groups that this node leads: what is for one node then goes in one frame.
+
+        While nothing happens, half as often as a server's patience would need: one beat may be lost.
+        """
+        interval = self._timers.leader_silent / 2 if self._is_quiet else self._timers.beat_interval
+        return max((self.turn.now // interval + 1) * interval, self.turn.now + interval / 2)
+
+    def _wake(self) -> None:
+        """Something happens again."""
+        self._is_quiet = False
+        self._beat_at = min(self._beat_at, self._next_beat())
 
     @property
     def deadline(self) -> float:
@@ -470,11 +517,12 @@ class Leading:
         """Beat; look after the servers."""
         if self.turn.now < self._beat_at:
             return
-        self._beat_at = self.turn.now + self._timers.beat_interval
-        if self.station.member.isolated:
-            return
+        if self.station.member.isolated or self.server.disk_hangs:
+            self._beat_at = self._next_beat()
+            return  # a leader that cannot write falls silent, so that another one is asked for
         self.sequencer.holds(self.turn.node, self.server.held_upto)
         self.server.report_payloads()
+        self.server.learn_stable(0)  # what was announced just before our lease ended
         before, self.sequencer.discard = self.sequencer.discard, self._discard_line()
         self.server.replica.learn_discard(self.sequencer.discard)
         beat = self.sequencer.beat()
@@ -484,5 +532,7 @@ class Leading:
             for name in dict.fromkeys((*self.view.names, *self._lagging())):
                 if name != self.turn.node:
                     self.server.carrier.vouch(name, beat)
+        self._is_quiet = self.sequencer.discard == self.server.log.last == before and not self._proposed
+        self._beat_at = self._next_beat()
         self._let_go()
         self.consider_view()

@@ -4,6 +4,9 @@ It becomes a member by its ``entrance``, and ceases to be one when nobody on thi
 
     carrying   -- nobody needs it -->     leaving    -- removed -->      over
 
+A leader that leaves hands over first. If meanwhile somebody here needs the group again, it stays: there may be nobody
+to hand over to. The only node with a disk carries a durable group as long as others take part in it.
+
 While it carries the group it has a *seat* in its stream (see ``seat``). Without a lease the node is isolated: then it
 only promises, reports and gives repairs.
 """
@@ -75,7 +78,7 @@ class NodeGroup:
         self.settings = GroupSettings(attributes, station.parameters)
         self.phase = Phase.FINDING
         self.users: list[User] = []
-        self.returning: list[User] = []
+        self.returning: list[tuple[User, Machine | None]] = []  # who joins again when this node has left
         self.leaving: set[NodeId] = set()  # who told us, as leader, that it leaves
         self.roll = Roll(self.settings.logical_lifetime)
         self.machine: Machine | None = None
@@ -109,7 +112,8 @@ class NodeGroup:
     @property
     def is_member(self) -> bool:
         """Whether this node carries the group; after a restart also before the others have it as a member again."""
-        return self.phase in (Phase.CARRYING, Phase.LEAVING, Phase.RETURNING)
+        phase = self.phase
+        return phase is Phase.CARRYING or phase is Phase.LEAVING or phase is Phase.RETURNING
 
     @property
     def delivered(self) -> int:
@@ -125,13 +129,15 @@ class NodeGroup:
     def add_user(self, user: User, machine: Machine | None = None) -> None:
         """Somebody on this node takes part."""
         if self.is_leaving:
-            self.returning.append(user)  # it joins again when this node has left
+            self.returning.append((user, machine))
+            self._again_soon()
             return
-        if self.seat is not None and not self.users and self.settings.machine != (machine is not None):
+        is_there = self.seat is not None or self.phase is Phase.RETURNING
+        if is_there and not self.users and self.settings.machine != (machine is not None):
             user.lost(other_machines(self.settings.machine))
             return
         self.hand_up()
-        if self.seat is not None and self.machine is None:
+        if is_there and self.machine is None and not self.users:
             self.late_machine = machine
         self.users.append(user)
         if self.phase is Phase.CARRYING:
@@ -157,23 +163,34 @@ class NodeGroup:
 
     def remove_user(self, user: User) -> None:
         """Somebody on this node takes part no longer; with the last one the node leaves."""
-        if user in self.returning:
-            self.returning.remove(user)
+        waiting = [one for one in self.returning if one[0] is user]
+        if waiting:
+            self.returning.remove(waiting[0])
             user.lost("left")
         if user not in self.users:
             return
         self.hand_up()
+        if user is self.users[0]:
+            self.machine = self.late_machine = None  # nobody applies entries to it any more
         self.users.remove(user)
         user.lost("left")
         if self.users:
             return
         if self.phase is Phase.CARRYING:
             self.leave()
+        elif self.phase is Phase.RETURNING:
+            self._is_to_leave = True
         elif not self.is_member and self.phase is not Phase.FORMING:
             # An Insert may be on its way. Whoever gets an answer without wanting one leaves again.
             self.phase = Phase.OVER if self.phase is Phase.FINDING else self.phase
             if self.phase is Phase.OVER:
                 self._over(self)
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing new can be submitted at the moment, or ""; what was submitted before is ordered in the end."""
+        here = self.seat.refusal if self.seat is not None else ""
+        return here or (self.submitter.refused_because if self.submitter is not None else "")
 
     def disseminate(self, n: int, payload: bytes) -> None:
         """A large payload of ours goes to all who carry the group, and to our own copy."""
@@ -223,7 +240,8 @@ class NodeGroup:
         self.link()
         for user in tuple(self.users):
             self._tell_joined(user)
-        if self._is_to_leave and not self.users:
+        is_to_leave, self._is_to_leave = self._is_to_leave, False
+        if is_to_leave and not self.users:
             self.leave()
 
     def inserted(self, seq: int, names: tuple[str, ...]) -> None:
@@ -263,21 +281,41 @@ class NodeGroup:
         if seat is None:
             return
         if seat.leading is not None:
+            if self.returning and seat.leading.stay():
+                self._stay()
+                return
             self.leaving.add(self.station.me)
             seat.leading.consider_view()
         elif seat.replica.leader and seat.replica.leader != self.turn.node:
             self.turn.send(seat.replica.leader, Leave(self.id, self.key))
 
+    def _stay(self) -> None:
+        """We lead the group, and somebody here needs it again."""
+        self.turn.mark("group-stays")
+        self.phase = Phase.CARRYING
+        returning, self.returning = self.returning, []
+        for user, machine in returning:
+            self.add_user(user, machine)
+        if not self.users:
+            self.leave()  # none of them fits
+
     def on_left(self, sender: Sender, message: Left) -> None:
-        """We are no member."""
+        """We are no member. That we are no server either, only a view without us can say."""
         mine = (message.to, message.term) == (self.station.identity.incarnation, self.key)
-        if mine and self.phase is Phase.LEAVING:
+        if mine and self.phase is Phase.LEAVING and not self._is_counted_on:
             self.end("left")
+
+    @property
+    def _is_counted_on(self) -> bool:
+        """Whether, for all we know, a view counts on what our disk holds: then it must not be forgotten."""
+        return self.carrier is not None and self.carrier.is_stored
 
     def end(self, reason: str) -> None:
         """Nothing is done for this group any more; who still wants it is told, and may join again."""
         if self.phase is Phase.OVER:
             return
+        if self.seat is not None:
+            self.seat.deliver_announced()
         self.hand_up()
         if self.seat is not None:
             self.seat.give_up()
@@ -306,8 +344,9 @@ class NodeGroup:
         self.leaving.clear()
         self._inserted_seq, self._repeat_at = 0, math.inf
         self.machine = self.late_machine = None
-        self._is_to_leave = self.is_leaving
-        users, self.users = self.users, []
+        self._is_to_leave = self._is_to_leave or self.is_leaving
+        users = [*self.users, *(user for user, _ in self.returning)]
+        self.users, self.returning = [], []
         self.entrance.go_on()
         for user in users:
             user.lost(reason)
@@ -342,6 +381,9 @@ class NodeGroup:
             return
         if message.reason == "gap":
             self.submitter.close_gap(message.last_n)
+        elif message.reason == "no disk":
+            self.turn.mark("group-no-disk")
+            self.submitter.refused_because = f"{sender.name} leads the group, and its disk is full or hangs"
         elif self.submitter.is_outstanding(message.first_n):
             self.turn.mark("group-too-old")
             self.submitter.start_anew(message.last_n)
@@ -353,6 +395,7 @@ class NodeGroup:
         """These entries are stable and next in order; only the last may be one of the leader's own."""
         if not self._batch:
             self._batch_first = first_seq
+            self.touch(self)
         self._batch += entries
         last = entries[-1]
         newest = self.roll.note(first_seq, entries if last.origin else entries[:-1])
@@ -427,6 +470,7 @@ class NodeGroup:
         """The users have lost the group. The node leaves in due form: it may be one of the servers."""
         self.hand_up()
         users, self.users = self.users, []
+        self.machine = self.late_machine = None
         if self.phase is Phase.CARRYING:
             self.leave()
         for user in users:
@@ -465,8 +509,9 @@ class NodeGroup:
 
     def send_submitted(self) -> None:
         """Send what was submitted in this step, all at once."""
-        if self.submitter is not None and self.is_member:
-            self.submitter.send_new(max(self.delivered, self._inserted_seq))
+        submitter = self.submitter
+        if submitter is not None and submitter.has_unsent and self.is_member:
+            submitter.send_new(max(self.delivered, self._inserted_seq))
 
     def flush(self) -> None:
         """Send what was numbered in this step."""
@@ -484,7 +529,9 @@ class NodeGroup:
             self.entrance.look_for_ourselves()
             is_in = self.station.me in self.roll.members or self.delivered < self._inserted_seq
             if self.phase in (Phase.CARRYING, Phase.LEAVING) and not is_in:
-                self.end("left" if self.phase is Phase.LEAVING else "this node was removed from the group")
+                removed = "this node was removed from the group"
+                if not (self._is_counted_on and self.go_on(removed, self.key)):
+                    self.end("left" if self.phase is Phase.LEAVING else removed)
                 return
             members = tuple(self.roll.members)
             for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():

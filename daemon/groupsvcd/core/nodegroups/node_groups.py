@@ -51,13 +51,13 @@ from ..peer_messages import (
 )
 from ..records import StoredStream
 from ..stream.server import Server
-from ..views import AttributeValue, NodeId
+from ..views import AttributeValue, NodeId, View
 from .node_group import NodeGroup, name_and_attributes
 from .outsider import Outsider, Stranger
 from .phases import Phase
 from .seat import Seat
 from .station import Station
-from .submitter import PAYLOAD_BYTES_MAX, Submitter
+from .submitter import Submitter, refuse_too_large
 from .user import Keeper, Machine, User
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, DataAsk, Refused, GroupIs)
@@ -70,6 +70,10 @@ FOR_A_LEADER = (Insert, Leave, Submit, Seen, RepairAsk)
 
 FOR_A_MEMBER = (Inserted, Order, Beat)
 """Who sends these to a node without the group takes it for a member."""
+
+
+CARRIED_TOLD_MAX = 100
+"""Groups in one answer to the name server; who carries more tells of them in turn. An answer stays below 2 KB."""
 
 
 @attrs.frozen
@@ -106,8 +110,11 @@ class NodeGroups:
         self._activations: list[tuple[int, int]] = []
         self._waiting: list[Callable[[], None]] = []
         self._list_version = 0
+        self._untold: list[int] = []  # groups that the name server is to hear of next
         self._outsiders: dict[str, Outsider] = {}
         self._outside: dict[int, Outsider] = {}
+        self._looked_up: set[int] = set()  # what we are to serve and do not carry, until the name server has answered
+        self._carried_once: set[int] = set()  # by this process, and no longer
         self._submitters: dict[int, Submitter] = {}  # by id: numbers go on when this node leaves and comes back
         self._for_groups: dict[type, Callable[[NodeGroup, Sender, Any], None]] = {
             Accepted: NodeGroup.on_accepted,
@@ -194,24 +201,22 @@ class NodeGroups:
     def submit(self, name: str, bodies: Sequence[bytes]) -> int:
         """Submit entries to a group that this node carries; the number of the first, 0 if they cannot be taken now."""
         group = self._by_name.get(name)
-        if group is None:
-            return 0
-        for body in bodies:  # not by a call: there is a submission for every message
-            if len(body) > PAYLOAD_BYTES_MAX:
-                raise _too_large(body)
-        submitter = group.submitter
-        if submitter is None:
+        if group is None or group.submitter is None or (group.settings.durable and group.refusal):
+            refuse_too_large(bodies)
             return 0
         self._touched[group] = None
-        return submitter.submit(bodies)
+        return group.submitter.submit(bodies)
+
+    def refusal(self, name: str) -> str:
+        """Why a durable group takes nothing new from this node at the moment (S4), or ""."""
+        group = self._by_name.get(name)
+        return group.refusal if group is not None else ""
 
     def send(self, name: str, bodies: Sequence[bytes], stranger: Stranger) -> bool:
         """Submit entries to a group that this node does not carry; False if they cannot be taken now."""
         if name in self._by_name:
             return False
-        for body in bodies:
-            if len(body) > PAYLOAD_BYTES_MAX:
-                raise _too_large(body)
+        refuse_too_large(bodies)
         outsider = self._outsiders.get(name)
         if outsider is None:
             outsider = Outsider(
@@ -238,11 +243,16 @@ class NodeGroups:
 
     def _known_as(self, group_id: int, group: NodeGroup) -> Submitter:
         self._by_id[group_id] = group
-        return self._submitter_of(group_id)
+        submitter = self._submitter_of(group_id)
+        submitter.leader = ""
+        return submitter
 
     def _outside_as(self, group_id: int, outsider: Outsider) -> Submitter:
         self._outside[group_id] = outsider
-        return self._submitter_of(group_id)
+        submitter = self._submitter_of(group_id)
+        if group_id not in self._by_id:  # else the member knows who leads
+            submitter.leader = ""
+        return submitter
 
     def _outsider_ended(self, outsider: Outsider) -> None:
         self._outside.pop(outsider.id, None)
@@ -255,16 +265,18 @@ class NodeGroups:
             parameters = self.station.parameters
             submitter = Submitter(self.turn, group_id, parameters.timers, parameters.inline_bytes_max)
             self._submitters[group_id] = submitter
-        submitter.leader = ""
         return submitter
 
     def _ended(self, group: NodeGroup) -> None:
         self._by_id.pop(group.id, None)
+        if group.seat is not None:
+            self._carried_once.add(group.id)
         self._planned.pop(group.key, None)
         if self._by_name.get(group.name) is group:
             del self._by_name[group.name]
-        for user in group.returning:
-            self.join(group.name, group.attributes, user, group.machine or group.late_machine)
+        attributes = {key: value for key, value in group.attributes.items() if key != "machine"}
+        for user, machine in group.returning:
+            self.join(group.name, attributes, user, machine)
 
     def start_again(self, reason: str) -> None:
         """This node goes on under a new incarnation: what the old one carried goes on without it."""
@@ -290,7 +302,7 @@ class NodeGroups:
         if group is None:
             outsider = self._outside.get(message.stream)
             if isinstance(message, Grant | Claim | Open):
-                self._on_unknown(message)
+                self._is_to_serve(message)
             elif outsider is not None:
                 self._to_outsider(outsider, message)
             elif isinstance(message, FOR_A_MEMBER):
@@ -307,25 +319,46 @@ class NodeGroups:
         for_seat = self._for_seats.get(type(message))
         if for_seat is None:
             self._for_groups[type(message)](group, sender, message)
+        elif isinstance(message, Grant) and group.seat is not None and group.seat.replica.disk_hangs:
+            self._cannot_serve(message)  # our promise would not get onto the disk
         elif group.seat is not None and group.is_member:
             for_seat(group.seat, sender, message)
         elif isinstance(message, Grant | Claim | Open):
-            self._cannot_serve(message)
+            self._is_to_serve(message)
         elif isinstance(message, FOR_A_LEADER):
             self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
 
-    def _on_unknown(self, message: Grant | Claim | Open) -> None:
-        """We are to lead or serve what we do not carry: perhaps a durable group, formed here just before a restart."""
-        mine = self.station.my_server(durable=True)
-        is_new = isinstance(message, Grant) and message.name not in self._by_name
-        if isinstance(message, Grant) and is_new and mine[1] and mine in message.base.servers:
-            group = self._new(message.name, message.attributes)
-            group.entrance.on_grant(message)
-            assert group.seat is not None
-            group.seat.take_grant(message.view, message.base)
-            self._touched[group] = None
+    def _is_to_serve(self, message: Grant | Claim | Open) -> None:
+        """We are to lead or serve what we do not carry: perhaps a durable group, formed here just before a restart.
+
+        Then nobody else can have anything of it. But a grant may also be a minute old, and we may have carried the
+        group and left it since: so the name server is asked whether it is still so.
+        """
+        if isinstance(message, Grant) and self._is_formed_here(message.stream, message.base):
+            if message.stream not in self._looked_up:
+                self._looked_up.add(message.stream)
+                self.station.requests.ask("find", message.name, lambda answer: self._found(message.stream, answer))
         else:
             self._cannot_serve(message)
+
+    def _is_formed_here(self, group_id: int, active: View) -> bool:
+        """Whether the first view is still active, and this disk alone is in it; this process never carried it."""
+        mine = self.station.my_server(durable=True)
+        return group_id == active.epoch and (mine,) == active.servers and group_id not in self._carried_once
+
+    def _found(self, group_id: int, answer: dict[str, Any]) -> None:
+        self._looked_up.discard(group_id)
+        record = answer.get("group")
+        if record is None or record["id"] != group_id or record["pending"] is None:
+            return
+        base, name = View.from_answer(record["active"]), record["name"]
+        group = self._by_name.get(name)
+        if self._is_formed_here(group_id, base) and (group is None or group.entrance.is_asking_into(group_id)):
+            group = group or self._new(name, record["attributes"])
+            group.entrance.begin_as_server(group_id, record["attributes"])
+            assert group.seat is not None
+            group.seat.take_grant(View.from_answer(record["pending"]), base)
+            self._touched[group] = None
 
     def _cannot_serve(self, message: Grant | Claim | Open) -> None:
         """Tell the name server, so that it grants without us."""
@@ -333,7 +366,7 @@ class NodeGroups:
         if view is not None and member.hears_leader and not member.isolated:
             if any(self.station.my_server(durable=durable) in view.servers for durable in (False, True)):
                 self.turn.mark("group-cannot-serve")
-                self.turn.send(member.leader, Complaint(message.stream, view.epoch))
+                self.turn.send(member.leader, Complaint(message.stream, view.epoch, unable=True))
 
     def _to_outsider(self, outsider: Outsider, message: StreamMessage) -> None:
         if isinstance(message, Accepted):
@@ -383,14 +416,16 @@ class NodeGroups:
         """Send what was numbered; ask for what was recovered to be activated."""
         member = self.station.member
         if not member.isolated:
-            self._do_what_waited()
+            if self._waiting:
+                self._do_what_waited()
             if member.list_version != self._list_version:
                 self._list_version = member.list_version
                 for group in list(self._by_id.values()):
                     self._touched[group] = None
                     group.look_at_nodes()
-            for group in list(self._touched):
-                group.flush()
+            if self._touched:
+                for group in list(self._touched):
+                    group.flush()
         if self._activations:
             self._ask_for_activation()
 
@@ -455,12 +490,21 @@ class NodeGroups:
     # --- Looking at it ---
 
     def carried(self) -> tuple[tuple[int, int], ...]:
-        """(id, epoch) of every group that this node leads or serves."""
+        """(id, epoch) of the groups that this node leads or serves: all of them, or if they are many, the next ones."""
+        if not self._untold:
+            self._untold = list(self._by_id)
+        told, self._untold = self._untold[:CARRIED_TOLD_MAX], self._untold[CARRIED_TOLD_MAX:]
+        groups = [self._by_id[group_id] for group_id in told if group_id in self._by_id]
         return tuple(
             (group.id, group.seat.replica.log.accepted)
-            for group in self._by_id.values()
+            for group in groups
             if group.seat is not None and isinstance(group.seat.role, Server)
         )
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the groups here, for people."""
+        return "; ".join(group.entrance.damage for group in self._by_name.values() if group.entrance.damage)
 
     def status(self) -> tuple[GroupStatus, ...]:
         """Every group, by name."""
@@ -490,7 +534,3 @@ class NodeGroups:
             delivered=group.delivered,
             outstanding=group.submitter.outstanding if group.submitter is not None else 0,
         )
-
-
-def _too_large(body: bytes) -> ValueError:
-    return ValueError(f"a submission of {len(body)} bytes is more than the {PAYLOAD_BYTES_MAX} allowed")

@@ -49,6 +49,7 @@ class Outsider:
         self._known_seq = 0
         self._told_at = -math.inf
         self._heard_at = self.turn.now
+        self._no_disk_since = math.inf  # refused so long by whoever leads; another may take over
         self._servers: tuple[str, ...] = ()
         self.find()
 
@@ -94,6 +95,7 @@ class Outsider:
         names = {*self._servers, leader}
         self.station.links.need(outside(self.id), self.station.addresses(tuple(sorted(names))), listen=False)
         self.submitter.disseminate = self._disseminate
+        self.submitter.relays = tuple(name for name in self._servers if name not in (leader, self.turn.node))
         self.submitter.follow(leader)
 
     def _disseminate(self, n: int, payload: bytes) -> None:
@@ -113,6 +115,7 @@ class Outsider:
         if message.to == self.station.identity.incarnation and self.submitter is not None:
             self._heard_at = self.turn.now
             self._told_at = self.turn.now
+            self._no_disk_since = math.inf
             self._known_seq = max(self._known_seq, message.seq)
             self.submitter.accepted(message.upto_n)
             self.submitter.send_new(self._known_seq)
@@ -123,6 +126,10 @@ class Outsider:
             return
         if message.reason == "gap":
             self.submitter.close_gap(message.last_n)
+        elif message.reason == "no disk":
+            self._no_disk_since = min(self._no_disk_since, self.turn.now)
+            if self.turn.now - self._no_disk_since >= 2 * self.station.parameters.timers.lease:
+                self.give_up("the leader of the group cannot write: its disk is full or hangs")
         elif self.submitter.is_outstanding(message.first_n):
             self.submitter.start_anew(message.last_n)
             self.give_up("it lay too long: what became of it is not known")

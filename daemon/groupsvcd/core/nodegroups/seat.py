@@ -61,6 +61,10 @@ PROBES_BEFORE_LOOK_UP = 2
 """Probes that nobody answers before a receiver asks the name server what has become of the group."""
 
 
+DISK_HANGS_HERE = "this node serves the group and cannot write to its state directory: its disk is full or hangs"
+"""What who submits is told."""
+
+
 class Seat:
     """The roles of this node in one group, one after the other, around one copy of the stream."""
 
@@ -257,7 +261,7 @@ class Seat:
     def _follower(self, sender: str, epoch: int, began: int) -> Receiver | Server | None:
         """The role in which a frame of an active view is heard; a server that is not in that view retires."""
         role = self.role
-        if self.replica.log.accepted < epoch and began <= self.replica.delivered:
+        if self.replica.log.accepted < epoch and began <= self.replica.stable:
             if not self._is_detached:
                 self._is_detached = True
                 self.turn.mark("group-tail-lost")
@@ -324,9 +328,14 @@ class Seat:
         self.replica.library.answer(sender.name, message)
 
     def on_repair_ask(self, sender: Sender, message: RepairAsk) -> None:
-        """Somebody misses entries."""
+        """Somebody misses entries, or asks whether there are any: so it knows that the group is there."""
         self.group.reach(sender.name)  # it may not know that it is no member any more
-        self.replica.on_repair_ask(sender.name, message)
+        log = self.replica.log
+        if message.first <= log.last:
+            self.replica.on_repair_ask(sender.name, message)
+        elif isinstance(self.role, Server):
+            nothing = Repair(self.group.id, log.accepted, self.replica.stable, message.first, ())
+            self.replica.carrier.vouch(sender.name, nothing)
 
     def on_repair(self, sender: Sender, message: Repair) -> None:
         """Entries that we asked for."""
@@ -425,6 +434,11 @@ class Seat:
         elif self.recovery is not None:
             self.recovery.recount()
 
+    def deliver_announced(self) -> None:
+        """What we told others to be stable is delivered here, too, before the group is over for us."""
+        if self.leading is not None and self.turn.now < self.replica.carrier.valid_until:
+            self.leading.server.learn_stable(0)
+
     def give_up(self) -> None:
         """The group is over for this node."""
         self._stop_leading()
@@ -490,10 +504,21 @@ class Seat:
         if self.leading is not None:
             self.leading.tick()
 
+    @property
+    def _cannot_write(self) -> bool:
+        """Whether our disk could not take over from anybody."""
+        return isinstance(self.role, Server) and self.role.disk_hangs
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing new is taken from this node's programs, or "". If another leads, its word is what counts."""
+        is_following = self.leading is None and self.replica.log.accepted == self.epoch
+        return DISK_HANGS_HERE if self._cannot_write and not is_following else ""
+
     def _complain(self) -> None:
         self._complained_at = self.turn.now
         member = self.station.member
-        if not member.hears_leader or member.isolated:
+        if not member.hears_leader or member.isolated or self._cannot_write:
             return
         epoch = self.replica.log.accepted
         if self._is_orphan:

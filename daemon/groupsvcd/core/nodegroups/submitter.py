@@ -62,6 +62,7 @@ class Submitter:
         self._gap_closed_at = -math.inf
         self._first = 1
         self._sent_upto = 0
+        self.refused_because = ""  # why the leader takes nothing at the moment; what is outstanding is repeated
         self.leader = ""
         self._repeat_at = math.inf
         self._wait = timers.repeat_first
@@ -96,17 +97,24 @@ class Submitter:
             self.turn.send(self.leader, Submit(self.stream, self.last + 1, 0, (), self._first - 1))
 
     def submit(self, bodies: Sequence[bytes]) -> int:
-        """Take these in; returns the number of the first, 0 if the window is full."""
+        """Take these in; returns the number of the first, 0 if the window is full; raises if one is too large."""
         waiting = self._bodies
-        size = len(bodies[0]) if len(bodies) == 1 else sum(map(len, bodies))
-        if size > self._inline_bytes_max:
-            self._large_upto = self._first + len(waiting) + len(bodies) - 1
+        count = len(bodies)
+        size = len(bodies[0]) if count == 1 else sum(map(len, bodies))
         first = self._first + len(waiting)
-        if len(waiting) + len(bodies) > OUTSTANDING_ENTRIES_MAX or self._bytes + size > OUTSTANDING_BYTES_MAX:
+        if size > self._inline_bytes_max:
+            refuse_too_large(bodies)
+            self._large_upto = first + count - 1
+        if len(waiting) + count > OUTSTANDING_ENTRIES_MAX or self._bytes + size > OUTSTANDING_BYTES_MAX:
             return 0
         waiting.extend(bodies)
         self._bytes += size
         return first
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether anything waits to be sent for the first time."""
+        return self._sent_upto < self.last
 
     def send_new(self, known_seq: int) -> None:
         """Send what was not sent yet; ``known_seq`` is how far we know the stream to be."""
@@ -159,6 +167,7 @@ class Submitter:
         """Everything up to this number is stable."""
         if upto_n < self._first:
             return
+        self.refused_because = ""
         if self.told is not None:
             self.told(upto_n)
         if upto_n >= self.last:
@@ -196,7 +205,8 @@ class Submitter:
             return
         self._to = self.leader
         if self._repeats >= REPEATS_BEFORE_RELAY and self.relays and self.leader != self.turn.node:
-            self._to = self.relays[self._repeats % len(self.relays)]
+            ways = (*self.relays, self.leader)  # which may be reachable again, and knows of no relay
+            self._to = ways[self._repeats % len(ways)]
         segments = list(self._known)
         for position, (first, known_seq) in enumerate(segments):
             upto = segments[position + 1][0] - 1 if position + 1 < len(segments) else self._sent_upto
@@ -216,6 +226,7 @@ class Submitter:
         if leader != self.leader:
             self._repeats = 0
         self.leader = leader
+        self.refused_because = ""
         if self._bodies:
             self._wait = self._timers.repeat_first
             self._repeat_at = self.turn.now + self._wait
@@ -235,3 +246,10 @@ class Submitter:
             self._repeat_at = self.turn.now + self._wait
             self._repeats += 1
             self.resend()
+
+
+def refuse_too_large(bodies: Sequence[bytes]) -> None:
+    """Raise if one of these is more than can be sent."""
+    for body in bodies:
+        if len(body) > PAYLOAD_BYTES_MAX:
+            raise ValueError(f"a submission of {len(body)} bytes is more than the {PAYLOAD_BYTES_MAX} allowed")

@@ -24,6 +24,7 @@ class Verdict(enum.Enum):
     DUPLICATE = "duplicate"
     GAP = "gap"
     TOO_OLD = "too old"
+    NO_DISK = "no disk"  # the leader of a durable group cannot write; nothing is judged
 
 
 class DuplicateFilter:

@@ -83,8 +83,10 @@ class Receiver:
     def on_repair(self, sender: str, repair: Repair) -> None:
         """Entries that were asked for."""
         replica = self.replica
+        if repair.accepted >= self.epoch:
+            self.unheard_probes = 0  # the group is there, though we do not hear its leader
         if repair.accepted > self.epoch:
-            if repair.began <= self.delivered:
+            if repair.began <= replica.stable:
                 return  # we have delivered what that log lacks, or it is not known; its leader will tell
             self.follow(repair.accepted)
             replica.began = repair.began
@@ -113,8 +115,8 @@ class Receiver:
 
     def say_seen(self) -> None:
         """Tell the leader how far we have got."""
-        if self.is_quiet:
-            return
+        if self.is_quiet or self.replica.disk_hangs:
+            return  # it would make a server of us
         self._seen_told = self.delivered
         if self.replica.leader:
             self.replica.carrier.vouch(self.replica.leader, Seen(self.replica.stream, self.epoch, self.delivered))

@@ -170,11 +170,12 @@ class Recovery:
         builder = self._builder
         if builder is None:
             return
+        if not builder.missing and not self.server.lacks_payloads(builder):
+            self._install(builder, accepted)
+            return
         ask = builder.next_ask(self.turn.now)
         if ask is not None:
             self.server.carrier.send(builder.source, ask)
-        elif not builder.missing and not self.server.lacks_payloads(builder):
-            self._install(builder, accepted)
 
     def on_repair(self, sender: str, repair: Repair) -> None:
         """A piece of the chosen log."""

@@ -84,6 +84,11 @@ class Replica:
         """Up to where the host has got."""
         return self._delivery.upto
 
+    @property
+    def disk_hangs(self) -> bool:
+        """Whether the disk that is to hold this copy, now or later, takes no writes: it is full or hangs."""
+        return self.carrier.durable and self.turn.oldest_write_age > self.timers.leader_silent
+
     # --- Writing ---
 
     def write(
@@ -122,6 +127,10 @@ class Replica:
         """``stable`` was said in the epoch of this log."""
         if stable > self.stable_said:
             self.stable_said = stable
+        self.deliver()
+
+    def deliver(self) -> None:
+        """Hand up what is known to be stable."""
         self._delivery.advance(self.log, self.stable)
         if self.delivered >= self.log.checkpoint_seq + self.retention.checkpoint_every and self.host.can_snapshot:
             self._take_checkpoint()

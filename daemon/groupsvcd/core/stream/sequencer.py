@@ -2,8 +2,12 @@
 
 A leads with B and C. Whatever reaches A within one step is numbered in one go, appended to A's own log and
 sent to B and C in one Order; each says ``Held`` when its copy is safe, A too. The k-th largest of these
-numbers is stable: k servers have everything up to there. It rides on the next Order; if there is none, a
-Beat tells it at once. Beats go on, slowly, to whoever lags, so that a lost tail is noticed.
+numbers is stable: k servers have everything up to there. It rides on the next Order; if there is none, an
+Order without entries tells it at once. Beats go on, slowly, to whoever lags, so that a lost tail is noticed.
+
+If two are enough and memory is all that counts, B needs not be told: it holds an entry, and A held it before B could
+hear of it. So A says in an Order up to where it holds the stream itself (``nearly``), and B delivers at once. Only A
+does not know of it yet; but no recovery asks what A knew, it asks who has the entry.
 """
 
 from __future__ import annotations
@@ -37,9 +41,11 @@ class Sequencer:
         self._delivered: dict[str, int] = {}
         self._fresh: list[bytes] = []
         self._stable_told = 0
+        self._nearly_told = 0  # up to where a server that holds the entries knows that they are stable
         self._beat_at = math.inf
         self.discard = 0
         self.began = 0  # number of the first entry of a group's view
+        self.servers_suffice = False  # whether nobody but servers follows the stream
 
     @property
     def next_seq(self) -> int:
@@ -96,10 +102,20 @@ class Sequencer:
         if not self.carrier.durable:
             self._hold_own()
         for entries in _that_fit(fresh):
-            order = Order(server.stream, self.epoch, first, entries, self._stable_told, self.discard, self.began)
-            self.carrier.publish(order)
+            self.carrier.publish(self._order_of(first, entries))
             first += len(entries)
         self._beat_at = self.turn.now + self._timers.beat_interval
+
+    def _order_of(self, first: int, entries: tuple[bytes, ...]) -> Order:
+        return Order(
+            self.server.stream, self.epoch, first, entries, self._stable_told, self.discard, self.began, self._nearly()
+        )
+
+    def _nearly(self) -> int:
+        """Up to where we hold the stream, if one more server is enough and our memory counts; about to be told."""
+        if self._k == 2 and not self.carrier.durable:
+            self._nearly_told = self.server.held_upto
+        return self._nearly_told
 
     def on_held(self, sender: str, held: Held) -> None:
         """A server says what it has."""
@@ -143,9 +159,9 @@ class Sequencer:
 
     def _advance(self) -> None:
         stable = self._stable_now
-        if stable > self.server.stable:
+        if stable > self.server.stable and self.server.promised == self.epoch:
             self.turn.journal("stable", group=self.server.stream, epoch=self.epoch, seq=stable)
-            self.server.learn_stable(stable)
+            self.server.announce_stable(stable)
 
     def tell_stable(self) -> None:
         """At the end of a step: what became stable and did not ride on an Order is told at once."""
@@ -156,9 +172,8 @@ class Sequencer:
                 self.carrier.publish(self.beat())  # which is answered
                 return
             self._beat_at = self.turn.now + self._timers.beat_interval
-            self.carrier.publish(
-                Order(server.stream, self.epoch, server.log.last + 1, (), server.stable, self.discard, self.began)
-            )
+            if not self.servers_suffice or server.stable > self._nearly_told:
+                self.carrier.publish(self._order_of(server.log.last + 1, ()))
 
     def _lagging(self) -> tuple[str, ...]:
         last, stable = self.server.log.last, self.server.stable
@@ -173,7 +188,10 @@ class Sequencer:
         server = self.server
         self._beat_at = self.turn.now + self._timers.beat_interval
         checkpoint = server.log.checkpoint_seq
-        return Beat(server.stream, self.epoch, server.log.last, server.stable, checkpoint, self.discard, self.began)
+        return Beat(
+            server.stream, self.epoch, server.log.last, server.stable, checkpoint, self.discard, self.began,
+            self._nearly(),
+        )  # fmt: skip
 
     @property
     def deadline(self) -> float:

@@ -50,6 +50,8 @@ class Server:
         self.accepted_persisted = replica.log.accepted if complete else 0
         self.heard_at = self.turn.now  # when the leader of the accepted epoch was last heard
         self._has_news = False  # whether Held is to be said at the end of this step
+        self._is_to_deliver = False  # when what was announced in this step has left
+        self._nearly = 0  # up to where the leader needs one more server, as it said in the accepted epoch
         self.builder: Builder | None = None
         self._building: Open | None = None
         self._being_written: set[PayloadId] = set()
@@ -124,8 +126,11 @@ class Server:
         """The leader orders entries."""
         if order.epoch < self.promised:
             self.refuse(sender)
-        elif order.epoch == self.log.accepted and not self._disk_hangs:
+        elif order.epoch == self.log.accepted and not self.disk_hangs:
             self._hears(sender)
+            if self.builder is not None:
+                return  # we followed this epoch and are to open it: what comes now is repaired when the log is there
+            self._nearly = max(self._nearly, order.nearly)
             fresh = self.replica.offer(order.first_seq, order.entries)
             if fresh:
                 self._hold(fresh)
@@ -139,6 +144,9 @@ class Server:
             self.refuse(sender)
         elif beat.epoch == self.log.accepted:
             self._hears(sender)
+            if self.builder is not None:
+                return
+            self._nearly = max(self._nearly, beat.nearly)
             self.replica.intake.expect(beat.last, self.turn.now)
             self.replica.began = beat.began
             self.replica.learn_discard(beat.discard)
@@ -156,9 +164,9 @@ class Server:
         self.turn.journal("held", group=self.stream, epoch=self.log.accepted, seq=self.held_upto)
 
     @property
-    def _disk_hangs(self) -> bool:
+    def disk_hangs(self) -> bool:
         """Whether more writes would only pile up; what is not taken now is repaired later."""
-        return self.carrier.durable and self.turn.oldest_write_age > self._timers.leader_silent
+        return self.replica.disk_hangs
 
     def _hold(self, fresh: tuple[bytes, ...]) -> None:
         """Write entries that are in the log now; Held leaves when they are safe.
@@ -190,7 +198,8 @@ class Server:
             return ()
         epoch, upto = self.log.accepted, min(upto, self.replica.library.complete_upto)
         held = Held(self.stream, epoch, upto, self.delivered)
-        return (Journal("held", self.stream, epoch, upto), self.carrier.vouching(self.leader, held))
+        told = Journal("held", self.stream, epoch, upto, valid_until=self.carrier.valid_until)
+        return (told, self.carrier.vouching(self.leader, held))
 
     @property
     def held_upto(self) -> int:
@@ -205,6 +214,8 @@ class Server:
         payload_id = (data.origin, data.incarnation, data.n)
         if not self.carrier.is_stored:
             self._take(data)
+        elif self.disk_hangs:
+            return  # it is sent or asked for again
         elif payload_id not in self.replica.library.payloads and payload_id not in self._being_written:
             self._being_written.add(payload_id)
             record = PayloadRecord(self.stream, payload_id, data.payload)
@@ -238,16 +249,35 @@ class Server:
             self.carrier.vouch(self.leader, DataHeld(self.stream, unordered))
 
     def say_held(self) -> None:
-        """Tell the leader what is safe here, unless a higher epoch was promised or nothing is accepted yet."""
+        """Tell the leader what is safe here, unless a higher epoch was promised or nothing is accepted yet.
+
+        If we are the one server that was missing, we know before anybody else that it is stable, and need not be told.
+        """
         epoch = self.log.accepted
         if epoch == self.promised == self.accepted_persisted and self.leader:
-            held = Held(self.stream, epoch, self.held_upto, self.delivered)
-            self.turn.journal("held", group=self.stream, epoch=epoch, seq=held.upto)
-            self.carrier.vouch(self.leader, held)
+            upto = self.held_upto
+            self.turn.journal("held", group=self.stream, epoch=epoch, seq=upto)
+            if self.turn.now < self.carrier.valid_until:
+                self.learn_stable(min(upto, self._nearly))
+            self.carrier.vouch(self.leader, Held(self.stream, epoch, upto, self.delivered))
 
     def learn_stable(self, stable: int) -> None:
         """``stable`` was said in the accepted epoch."""
         self.replica.learn_stable(stable)
+
+    def announce_stable(self, stable: int) -> None:
+        """We lead and know first: others are told before we hand up what they wait for, too."""
+        self.replica.stable_said = max(self.replica.stable_said, stable)
+        if not self.carrier.delivers_batches:
+            self.learn_stable(stable)
+        elif not self._is_to_deliver:
+            self._is_to_deliver = True
+            self.turn.afterwards(self._deliver)
+
+    def _deliver(self) -> None:
+        self._is_to_deliver = False
+        if self.turn.now < self.carrier.valid_until:
+            self.learn_stable(0)
 
     # --- Changing over to a new epoch ---
 
@@ -298,10 +328,14 @@ class Server:
     def lacks_payloads(self, builder: Builder) -> bool:
         """Whether payloads of the new log are still to come; asks its source for them."""
         library = self.replica.library
-        lacking = library.lacking_in(builder.checkpoint_seq, builder.keep, tuple(builder.entries))
+        lacking = library.lacking_in(builder.checkpoint_seq, builder.keep, builder.entries)
         if lacking and self.turn.now >= builder.ask_at:
-            builder.asked(self.turn.now)
-            library.ask(builder.source, lacking)
+            if builder.has_asked_in_vain(len(lacking)):
+                self.turn.mark("payload-kept-no-longer")
+                builder.cut(next(iter(lacking.values())))
+            else:
+                builder.asked(self.turn.now)
+                library.ask(builder.source, list(lacking))
         return bool(lacking)
 
     def install(self, epoch: int, builder: Builder, stable: int) -> None:
@@ -319,6 +353,7 @@ class Server:
         keep = max(builder.keep, builder.checkpoint_seq)
         entries = tuple(builder.entries)
         replica.switch(epoch, keep, entries)
+        self._nearly = 0
         last = log.last
         invariant(known_stable <= last, f"stable entry {known_stable} is not in the log of epoch {epoch} to {last}")
         replica.stable_said = max(known_stable, stable)
@@ -353,7 +388,7 @@ class Server:
             if self.builder.take(sender, repair):
                 self._build_on()
             return
-        if self.log.accepted != self.promised or self._disk_hangs:
+        if self.log.accepted != self.promised or self.disk_hangs:
             return  # frozen: what was reported must stay true
         if repair.accepted > self.log.accepted:
             return  # a server enters a higher epoch by Open alone

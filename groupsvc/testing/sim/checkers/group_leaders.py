@@ -130,18 +130,19 @@ def l5(stream: GroupStream) -> Iterator[Violation]:
 
 
 def s1(stream: GroupStream) -> Iterator[Violation]:
-    """What a leader announces ``stable`` is held by k servers of its view.
+    """What a leader announces ``stable``, or a server delivers before that, is held by k servers of its view.
 
-    A server holds what it said it does in this epoch (``held``), and the log with which it installed it; the leader
-    holds what it ordered. Counted are the processes that the view names, in durable groups the disks, and there what
-    was held is on disk. Numbers that were announced in a lower epoch already are not asked about again.
+    A server, the leader among them, holds what it said it does in this epoch (``held``), and the log with which it
+    installed it. A leader with a disk need not say so to itself: what is there counts. Counted are the processes that
+    the view names, in durable groups the disks, and there what was held is on disk. Numbers that were announced or
+    delivered in a lower epoch already are not asked about again.
     """
     servers = Servers(stream.durable)
     lives = Lives()
     holds: dict[int, dict[Server, int]] = {}
     on_disk: dict[str, int] = {}
     announced: dict[int, int] = {}
-    for line in stream.of("boot", "persisted", "view_installed", "ordered", "held", "stable"):
+    for line in stream.of("boot", "persisted", "view_installed", "held", "stable", "delivered"):
         if line.op == "boot":
             servers.see(line)
             if lives.see(line):
@@ -154,14 +155,20 @@ def s1(stream: GroupStream) -> Iterator[Violation]:
             elif kind in ("append", "checkpoint"):
                 on_disk[line.node] = max(on_disk.get(line.node, 0), line.seq)
             continue
-        if line.op == "stable":
-            older = max((seq for epoch, seq in announced.items() if epoch < line.epoch), default=0)
+        if line.op in ("stable", "delivered"):
+            known = max((seq for epoch, seq in announced.items() if epoch < line.epoch), default=0)
+            if line.op == "delivered":
+                known = max(known, announced.get(line.epoch, 0))
             announced[line.epoch] = max(announced.get(line.epoch, 0), line.seq)
             view = stream.views.get(line.epoch)
-            if line.seq > older and view is not None:
+            if line.op == "stable" and stream.durable:
+                mine, me = holds.setdefault(line.epoch, {}), servers.of(line)
+                mine[me] = max(mine.get(me, 0), on_disk.get(line.node, 0))
+            if line.seq > known and view is not None:
                 count = _holders(view, holds.get(line.epoch, {}), line.seq)
                 if count < view.k:
-                    text = f"{line.node} announces {line.seq} in epoch {line.epoch}; {count} of {view.k} hold it"
+                    does = "announces" if line.op == "stable" else "delivers"
+                    text = f"{line.node} {does} {line.seq} in epoch {line.epoch}; {count} of {view.k} hold it"
                     yield Violation("S1", text, line.i)
             continue
         if line.op == "held" and stream.durable and on_disk.get(line.node, 0) < line.seq:

@@ -81,14 +81,16 @@ def v4(stream: GroupStream) -> Iterator[Violation]:
     *One*: an epoch is made active at one incarnation only, once.
 
     *One chain*: by epoch, each active view names as its base the active view before it. A view may be active
-    although its leader died before it learnt so: then the base lies between the two, and was installed somewhere.
+    although its leader died before it learnt so: then the base lies between the two, and was installed somewhere, or is
+    the one that the group was formed with.
 
     *From enough*: when the log of an active view is ``recovered``, at least |S| - k + 1 servers of its base have
     promised the epoch; or one has promised that had installed a view above the base, whose log has it all. In forced
     views neither is asked, nor in the first.
 
     *Not before*: nobody orders in an epoch before its ``view_active``, and nothing is delivered in it until then but
-    what was announced stable in a lower one. In the step that makes it active the order of the lines is free.
+    what was announced stable, or delivered, in a lower one. In the step that makes it active the order of the lines
+    is free.
     """
     authors: dict[int, Part] = {}
     for line in stream.of("view_active"):
@@ -108,7 +110,8 @@ def _chain(stream: GroupStream) -> Iterator[Violation]:
         assert view.active_at is not None
         expected = before.epoch if before is not None else 0
         base = view.base or 0
-        silently = base > expected and base in stream.views and base < view.epoch
+        is_known = base in stream.views or base == stream.id  # whoever formed it may have died at once
+        silently = base > expected and is_known and base < view.epoch
         if base != expected and not silently:
             text = f"epoch {view.epoch} became active on base {base}, but {expected} was active before it"
             yield Violation("V4", text, view.active_at.i)
@@ -147,16 +150,17 @@ def _from_enough(stream: GroupStream) -> Iterator[Violation]:
 
 def _not_before(stream: GroupStream) -> Iterator[Violation]:
     active = {view.epoch: view.active_at.t for view in stream.active_views() if view.active_at is not None}
-    announced: dict[int, int] = {}
+    known: dict[int, int] = {}
     for line in stream.of("ordered", "stable", "delivered"):
         epoch = line.epoch
         if line.op == "stable":
-            announced[epoch] = max(announced.get(epoch, 0), line.seq)
+            known[epoch] = max(known.get(epoch, 0), line.seq)
         elif line.t >= active.get(epoch, math.inf):
-            continue
+            if line.op == "delivered":
+                known[epoch] = max(known.get(epoch, 0), line.seq)
         elif line.op == "ordered":
             yield Violation("V4", f"{line.node} orders {line.seq} in epoch {epoch}, which is not active", line.i)
-        elif line.seq > max((seq for other, seq in announced.items() if other < epoch), default=0):
+        elif line.seq > max((seq for other, seq in known.items() if other < epoch), default=0):
             text = f"{line.node} delivers {line.seq} in epoch {epoch}, which is not active; it was not stable before"
             yield Violation("V4", text, line.i)
 

@@ -189,6 +189,33 @@ def test_while_a_grant_is_pending_nobody_needs_to_complain() -> None:
     assert [] == office.ordered
 
 
+def test_who_has_opened_a_pending_view_and_waits_for_its_leader_stays_in_it() -> None:
+    """It is able to serve; only the confirmation is slow."""
+    office = _served()
+    office.scene.down("d")
+    pending = office.scene.group(office.id).pending
+    assert pending is not None
+    office.complain("e", "f", epoch=pending.epoch)
+    assert [] == office.ordered
+
+
+def test_who_is_unable_to_serve_is_left_out_of_the_next_grant() -> None:
+    """It has lost what it had of the group. Said late, or of a view that is active, it counts for nothing."""
+    office = _served()
+    active = office.scene.group(office.id).active.epoch
+    office.grants.on_complaint(("f", 1), office.id, active, unable=True)
+    assert [] == office.ordered
+    office.scene.down("d")
+    pending = office.scene.group(office.id).pending
+    assert pending is not None
+    office.grants.on_complaint(("f", 1), office.id, pending.epoch, unable=True)
+    (proposal,) = office.ordered
+    assert isinstance(proposal, ProposeView)
+    assert ("e", (E,)) == (proposal.leader, proposal.servers)
+    office.grants.on_complaint(("f", 1), office.id, pending.epoch, unable=True)
+    assert [proposal] == office.ordered
+
+
 def test_the_complained_of_leader_is_not_in_the_next_view() -> None:
     """Nor is a server that is down."""
     office = _served()

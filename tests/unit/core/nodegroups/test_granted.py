@@ -54,6 +54,13 @@ def test_no_quorum_escapes_those_who_promised(size: int, data: st.DataObject) ->
             assert promised & set(holders)
 
 
+def test_without_the_log_of_the_view_before_no_number_of_promises_is_enough() -> None:
+    """S2. All three promise, and nobody has what k of them must have held: disks are not what they were."""
+    assert _granted(E, F).counting(_reports("EFD", accepted=6)) is None
+    assert _granted(E, F).counting(_reports("EFD", accepted=0)) is None
+    assert _granted(E, F).counting(_reports("EF", accepted=6) | _reports("D")) is not None
+
+
 def test_promises_of_others_count_for_nothing() -> None:
     """However many there are: G and H never held what was stable in the view before."""
     granted = _granted(E, G, ("H", 1))

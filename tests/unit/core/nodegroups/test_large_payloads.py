@@ -116,3 +116,19 @@ def test_who_lacks_a_payload_that_is_kept_nowhere_has_lost_the_group() -> None:
     nodes.heal()
     nodes.run(10.0)
     assert ["lagged: entries that were not delivered here are no longer kept"] == nodes.user("G").losses
+
+
+def test_payloads_of_a_stranger_that_died_before_they_were_numbered_are_dropped() -> None:
+    """X1. It was never in the stream, so only what the servers report tells of it; its failure is ordered once."""
+    nodes = Carriers.with_group("DEF", parameters={"inline_bytes_max": 8})
+    nodes.lose(Submit)
+    data = Data(nodes.id(), *nodes.node("G"), 1, b"a large one")
+    for name in "DEF":
+        nodes.frame("G", name, data)
+    nodes.run(0.5)
+    assert all(nodes.seat(name).replica.library.payloads.unordered for name in "DEF")
+    nodes.die("G")
+    nodes.run(2.0)
+    assert not any(nodes.seat(name).replica.library.payloads.unordered for name in "DEF")
+    lists = [line for line in nodes.journal if (line.node, line.op) == ("D", "members")]
+    assert 1 == len(lists)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from groupsvcd.core.nodegroups.controls import AnyControl, NodeInserted, NodesFailed, ViewStarted, decode_control
 from groupsvcd.core.peer_messages import (
     Accepted,
+    Ask,
     Beat,
     Held,
     Insert,
@@ -13,6 +14,7 @@ from groupsvcd.core.peer_messages import (
     Left,
     Order,
     Repair,
+    RepairAsk,
     Seen,
     Submit,
     SubmitRefused,
@@ -418,3 +420,45 @@ def test_receivers_of_an_idle_group_keep_no_history_either() -> None:
     nodes.submit("E", *"abcdef")
     nodes.run(1.5)
     assert 0 == len(nodes.seat("G").replica.log.entries)
+
+
+# --- Beats ---
+
+
+def test_all_groups_that_a_node_leads_beat_at_the_same_moments() -> None:
+    """GS-02: what D has for E goes in one frame, however many groups they share."""
+    nodes = Carriers.in_service(others="DE")
+    for group in ("red", "green", "blue"):
+        for name in "DE":
+            nodes.join(name, group)
+            nodes.run(0.13)
+    nodes.run(2.0)
+    nodes.forget_the_past()
+    nodes.run(2.0)
+    beats = [line.at for line in nodes.sent if line.sender == "D" and isinstance(line.message, Beat)]
+    assert 3 * 4 == len(beats)
+    assert 4 == len(set(beats))
+
+
+def test_a_group_in_which_nothing_happens_beats_more_slowly() -> None:
+    """GS-13. Two beats within the patience of a server; as often as ever as soon as something was ordered."""
+    nodes = Carriers.with_group("DEF")
+    nodes.run(2.0)
+    nodes.forget_the_past()
+    nodes.run(3.0)
+    assert 6 == len(nodes.messages(Beat, "D", "E"))
+    nodes.forget_the_past()
+    nodes.submit("E", "red")
+    nodes.run(0.26)
+    assert 1 <= len(nodes.messages(Beat, "D", "E"))
+
+
+def test_an_idle_receiver_is_no_burden_to_the_name_server() -> None:
+    """GS-02. G is a receiver, and hears nothing: it asks a server whether there is anything, and is answered."""
+    nodes = Carriers.with_group("DEFG")
+    assert "receiver" == nodes.roles("G")[0]
+    nodes.run(1.0)
+    nodes.forget_the_past()
+    nodes.run(20.0)
+    assert 8 <= len(nodes.messages(RepairAsk, "G")) == len(nodes.messages(Repair, "", "G"))
+    assert [] == nodes.messages(Ask)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from groupsvc.wire.client_messages import GroupRecord, LookUpAsk
-from groupsvcd.core.nodegroups.node_groups import NodeGroups
+from groupsvcd.core.nodegroups.node_groups import CARRIED_TOLD_MAX, NodeGroups
 from groupsvcd.core.peer_messages import (
     AliveAck,
     Answered,
@@ -211,6 +211,7 @@ def test_many_idle_groups_are_not_looked_at_in_every_step() -> None:
 
     groups.settle = counted  # type: ignore[method-assign]
     nodes.submit("A", "a", group="group-7")
+    nodes.run(0.0)
     assert 0 < max(touched) <= 2
     assert ["a"] == nodes.texts("A", "group-7")
 
@@ -373,3 +374,16 @@ def test_submitting_to_a_group_that_this_node_does_not_carry_is_not_taken() -> N
     """There is ``send`` for that."""
     nodes = Carriers.with_group("DEF")
     assert 0 == nodes.submit("G", "a")
+
+
+def test_who_serves_many_groups_tells_the_name_server_of_them_in_turn() -> None:
+    """GS-02: an answer to a call stays small, whatever a node carries; within a few calls every group was in one."""
+    nodes = Carriers.in_service(others="D")
+    for number in range(CARRIED_TOLD_MAX + 20):
+        nodes.join("D", f"g{number}")
+    nodes.run(1.0)
+    groups = nodes.engines["D"].groups
+    told = [groups.carried() for _ in range(4)]
+    assert all(len(some) <= CARRIED_TOLD_MAX for some in told)
+    assert {status.id for status in groups.status()} == {group_id for some in told for group_id, _ in some}
+    assert CARRIED_TOLD_MAX + 20 == len(groups.status())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvcd.core.peer_messages import Accepted, Beat, NotLeader, Order, Repair, Submit, SubmitRefused
+from groupsvcd.core.peer_messages import Accepted, Ask, Beat, NotLeader, Order, Repair, Submit, SubmitRefused, Tell
 from tests.unit.core.nodegroups.carriers import Carriers
 
 
@@ -69,6 +69,41 @@ def test_a_node_that_leads_no_more_sends_a_stranger_on() -> None:
     nodes.run(0.5)
     assert nodes.messages(NotLeader, "D", "G")
     assert ["a", "b"] == nodes.texts("E")
+
+
+def test_a_stranger_that_was_a_member_goes_through_the_servers_of_today() -> None:
+    """B2. Those who were servers when it left may be strangers themselves."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.leave("G")
+    nodes.run(0.5)
+    nodes.leave("E")
+    nodes.run(1.5)
+    nodes.send("G", "a")
+    nodes.run(0.05)
+    nodes.lose(Submit, "G>D")
+    nodes.send("G", "b")
+    nodes.run(3.0)
+    assert 2 == nodes.user("G").accepted_upto
+    assert nodes.messages(Submit, "G", "F")
+    assert not nodes.messages(Submit, "G", "E")
+
+
+def test_an_answer_to_a_stranger_takes_no_leader_from_a_member() -> None:
+    """B2. G sends from outside and has not been told who leads; it becomes a member, and then the answer comes."""
+    nodes = Carriers.with_group("DEF")
+    nodes.send("G", "a")
+    question = nodes.messages(Ask, "G")[-1].number
+    nodes.loses = lambda sender, receiver, message: isinstance(message, Tell) and message.number == question
+    stranger = nodes.user("G")
+    nodes.join("G")
+    nodes.run(0.5)
+    assert "receiver" == nodes.roles("G")[0]
+    nodes.heal()
+    nodes.run(1.5)
+    nodes.submit("G", "b")
+    nodes.run(0.5)
+    assert {"a", "b"} == set(nodes.texts("D"))
+    assert 1 <= stranger.accepted_upto
 
 
 def test_there_is_no_such_group() -> None:

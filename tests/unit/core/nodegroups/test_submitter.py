@@ -206,9 +206,22 @@ def test_a_submission_without_an_echo_goes_through_another_server() -> None:
         pen.wait()
     told = [node for node, _ in pen.sent()]
     assert ["D"] * REPEATS_BEFORE_RELAY == told[:REPEATS_BEFORE_RELAY]
-    assert {"F", "G"} == set(told[REPEATS_BEFORE_RELAY:])
+    assert ["F", "G", "D"] == told[REPEATS_BEFORE_RELAY:]
     pen.submit("b")
     assert ["D"] == [node for node, _ in pen.sent()]
+
+
+def test_a_relay_that_is_none_any_more_does_not_keep_a_submission_from_the_leader() -> None:
+    """B2. Relays and leader take turns for as long as there is no echo: whoever gets through first is good."""
+    pen = Pen()
+    pen.submitter.relays = ("F",)
+    pen.submit("a")
+    for _ in range(REPEATS_BEFORE_RELAY):
+        pen.wait()
+    pen.sent()
+    for _ in range(4):
+        pen.wait()
+    assert {"D", "F"} == {node for node, _ in pen.sent()}
 
 
 def test_a_large_payload_is_told_by_its_length_and_sent_apart() -> None:

@@ -158,3 +158,14 @@ def test_a_restarted_server_says_anew_what_it_holds() -> None:
     assert stage.sequencer.deadline < math.inf
     stage.sequencer.holds("A", 2)
     assert 0 == stage.server.stable
+
+
+def test_nothing_becomes_stable_in_an_epoch_after_a_higher_one_was_promised() -> None:
+    """L5. The last word of k servers may come in the very step in which the leader promises to another one."""
+    stage = Stage()
+    stage.sequencer.order("x", 1, 1, b"c")
+    stage.sequencer.flush()
+    stage.sync()
+    stage.server.promise(8)
+    stage.held("B", 3)
+    assert stage.server.stable < 3
