@@ -8,12 +8,22 @@ import pytest
 
 from groupsvc.testing.sim import NEMESES, GroupHabits, Habits, Plan, World, converge, run_plan
 from groupsvc.testing.sim.cuts import Bridge, Halves, MajoritiesRing
-from groupsvc.testing.sim.group_nemeses import GROUP_NEMESES
+from groupsvc.testing.sim.group_disk_nemeses import GROUP_DISK_NEMESES
+from groupsvc.testing.sim.group_nemeses import GROUP_NEMESES, LATER_GROUP_NEMESES
 from groupsvc.testing.sim.nemeses import LoseDisk, OldDiskReturns, QuestionStorm
 
 TOY = "tests.sim.toy_engine:ToyEngine"
-OF_GROUPS = {nemesis.name for nemesis in GROUP_NEMESES}
-NEEDS_MORE_THAN_A_TOY = {"lose-disk", "bit-flip", "truncate", "replace-voter", "old-disk-returns", *OF_GROUPS}
+OF_GROUPS = {nemesis.name for nemesis in (*GROUP_NEMESES, *LATER_GROUP_NEMESES)}
+OF_DISKS = {nemesis.name for nemesis in GROUP_DISK_NEMESES}
+NEEDS_MORE_THAN_A_TOY = {
+    "lose-disk",
+    "bit-flip",
+    "truncate",
+    "replace-voter",
+    "old-disk-returns",
+    *OF_GROUPS,
+    *OF_DISKS,
+}
 
 
 @pytest.mark.parametrize("name", sorted(set(NEMESES) - NEEDS_MORE_THAN_A_TOY))
@@ -32,6 +42,19 @@ def test_groups_outlive_it(name: str) -> None:
         seed=5, nodes=6, seconds=25.0, faults=(name,), fault_gap_s=2.0,
         group_habits=GroupHabits(groups=2, members=8, think_s=0.3),
     )  # fmt: skip
+    world, trial = run_plan(plan)
+    assert () == trial.failures
+    assert world.marks[f"fault {name}"] > 1
+
+
+@pytest.mark.parametrize("name", sorted(OF_DISKS))
+def test_durable_groups_outlive_it(name: str) -> None:
+    """SAM-11, S1-S4: nothing stable is lost, whatever happens to the disks of the servers."""
+    habits = GroupHabits(groups=2, members=8, think_s=0.3, attributes={"durable": True})
+    parameters = {"durable": True, "group_checkpoint_every": 5, "retention_margin": 2}
+    plan = Plan(
+        seed=5, nodes=6, seconds=25.0, faults=(name,), fault_gap_s=2.0, group_habits=habits, parameters=parameters
+    )
     world, trial = run_plan(plan)
     assert () == trial.failures
     assert world.marks[f"fault {name}"] > 1

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from groupsvc.testing.sim import Node, World
-from groupsvc.testing.sim.node import Trap
+from groupsvc.testing.sim.trap import Trap
 from groupsvc.wire.history import HistoryEvent
 from groupsvcd.core.effects import Connect, Effect, Halt, Journal, Multicast, Persist, SendToPeer
 from groupsvcd.core.events import LocalCall, PeerFrame, PeerRefused, Persisted, Tick

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from groupsvc.testing.sim import Plan, World, converge, draw, run_plan, shortest_prefix
+from groupsvc.testing.sim import Plan, World, converge, draw, run_plan, run_seed, shortest_prefix
 from groupsvc.testing.sim import ledger as books
 from groupsvc.testing.sim.__main__ import main
 from groupsvc.testing.sim.clients import Habits
@@ -121,3 +121,20 @@ def test_plans_cover_all_sizes_and_all_nemeses() -> None:
     assert max(plan.nodes for plan in plans) > 20
     faults = {f"fault {name}" for plan in plans for name in plan.faults}
     assert {mark for mark in REQUIRED if mark.startswith("fault ")} == faults
+
+
+def test_the_ledger_sums_marks_and_faults_by_protocol_and_still_reads_lines_without(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.ndjson"
+    ledger.write_text('{"protocol":"1-old","first":0,"seeds":7,"failed":[3],"result":"failed"}\n')
+    order = Order(seeds=1, jobs=1, engine=TOY, checked=False, ledger=ledger)
+    assert [0, 0] == [run(order, io.StringIO()) for _ in range(2)]
+    old, new = books.sums(ledger)["1-old"], books.sums(ledger)[books.protocol_version()]
+    assert (1, 7, 1, {}, {}) == (old.samples, old.seeds, old.failed, old.marks, old.faults)
+    assert (2, 2, 0) == (new.samples, new.seeds, new.failed)
+    once = run_seed(0, engine=TOY, judge=judge_nothing).marks
+    assert {name: 2 * n for name, n in once.items()} == {
+        **new.marks,
+        **{f"fault {k}": n for k, n in new.faults.items()},
+    }
+    assert new.faults
+    assert "7 seeds in 1 samples, 1 failed, 0 simulated s" == old.describe()[0]

@@ -1,8 +1,9 @@
-"""``python -m groupsvc.testing.sim``: run seeds, replay one, fingerprint traces.
+"""``python -m groupsvc.testing.sim``: run seeds, replay one, fingerprint traces, sum up the ledger.
 
 run --seeds 200                 a sample on both cores; exit code 1 if a promise was broken
 replay 4711 --log               one seed again, told like a play
 digest --seeds 5                fingerprints of traces
+ledger                          what was run so far, by protocol: seeds, failures, faults, marks
 scale                           1 000 nodes and 10 000 groups: what they cost, measured against docs/SCALE.md
 """
 
@@ -24,6 +25,8 @@ from .world import ENGINE
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = _parser().parse_args(arguments)
+    if options.command == "ledger":
+        return _ledger(options.file)
     if options.plant is not None:
         # Imported only here: it reaches into the production core and is of no use to applications.
         from .planted import BY_NAME
@@ -73,6 +76,15 @@ def _first(options: argparse.Namespace) -> int:
     return ledger.next_seed(options.ledger, ledger.protocol_version()) if options.ledger is not None else 0
 
 
+def _ledger(file: Path) -> int:
+    present = ledger.protocol_version()
+    for protocol, total in ledger.sums(file).items():
+        print(f"protocol {protocol}{' (the present one)' if protocol == present else ''}")
+        for line in total.describe():
+            print(f"  {line}")
+    return 0
+
+
 def _replay(options: argparse.Namespace) -> int:
     plan = draw(options.seed)
     print(f"seed {options.seed}: {plan.describe()}")
@@ -117,6 +129,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--trace", type=Path, help="write the history there, as ndjson")
     one.add_argument("--log", action="store_true", help="tell the run like a play")
     one.add_argument("--steady", action="store_true", help="with every beat and lease")
+
+    books = commands.add_parser("ledger", help="sum up what was run so far")
+    books.add_argument("file", type=Path, nargs="?", default=Path("docs/ledger/sim.ndjson"))
 
     scale = commands.add_parser("scale", parents=[common], help="a large run, measured against what is computed")
     scale.add_argument("--nodes", type=int, default=1_000)

@@ -5,6 +5,9 @@ whatever else has come by then, as the daemon's journal thread does. If A is kil
 knows whether the transaction made it: a coin decides, all of it or nothing. What still waited is gone. The
 same holds for a power loss, because nothing was acknowledged that was not synced.
 
+Records can be damaged: a bit of an entry flips, or the newest entries are missing. A store finds that by its checksums
+when it is read the next time; from then on the log of that stream counts for nothing.
+
 A disk can be slow, hang, be full (writes wait until space returns) or answer EIO, after which the process must
 stop: a second fsync would succeed while the data is gone. A lost disk comes back blank under a new state id; the
 old one may lie in a drawer and be put back by mistake much later.
@@ -85,6 +88,18 @@ class Log:
             about=self.about,
             payloads=dict(self.payloads),
         )
+
+    def flip(self, position: int, rng: random.Random) -> None:
+        """One bit of an entry is not what was written; its checksum is."""
+        entry = bytearray(self.entries[position])
+        entry[rng.randrange(len(entry))] ^= 1 << rng.randrange(8)
+        self.entries[position] = bytes(entry)
+        self.damage = f"entry {self.base + 1 + position} is not as it was written"
+
+    def tear(self, count: int) -> None:
+        """The newest entries are gone; the row that tells how many there were is not."""
+        self.damage = f"entries up to {self.last}, {self.last - count} found"
+        del self.entries[-count:]
 
     def promise(self, record: PromiseRecord) -> None:
         """A promise never falls."""
@@ -206,6 +221,7 @@ class Disk:
         if self.stuck:
             return  # ``unstick`` ends it
         if self.error:
+            self.node.line("fsync_failed", {})
             self.node.disk_failed()
             return
         batch, self.batch = self.batch, []
@@ -267,6 +283,8 @@ class Disk:
         elif isinstance(record, CheckpointRecord):
             kind = "checkpoint"
             log.check_point(record)
+            self.node.note_persisted(kind, record.stream, epoch, log.last, seen=seen, base=log.base)
+            return
         elif isinstance(record, AboutRecord):
             kind = "about"
             log.about = record.about

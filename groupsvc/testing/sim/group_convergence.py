@@ -38,12 +38,17 @@ def carried(world: World) -> Carried:
 
 def waiting_for_disks(world: World) -> dict[str, int]:
     """Names and ids of the durable groups whose active view has lost more disks than a recovery can do without."""
-    found: dict[str, int] = {}
-    for group in _durable_groups(world):
-        left = sum(1 for name, disk in group.active.servers if _is_whole(world, name, disk, group.id))
-        if left < group.active.promises_needed:
-            found[group.name] = group.id
-    return found
+    return {group.name: group.id for group in _durable_groups(world) if _spare(world, group) < 0}
+
+
+def spare_disks(world: World, group_id: int) -> int:
+    """How many disks of the active view of a durable group a recovery can still do without; 0 if nobody knows."""
+    return next((max(0, _spare(world, group)) for group in _durable_groups(world) if group.id == group_id), 0)
+
+
+def _spare(world: World, group: Group) -> int:
+    left = sum(1 for name, disk in group.active.servers if _is_whole(world, name, disk, group.id))
+    return left - group.active.promises_needed
 
 
 def _durable_groups(world: World) -> list[Group]:

@@ -7,16 +7,19 @@ far a fault reaches is not theirs to judge: a group that loses its quorum for ev
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from groupsvcd.core.nodegroups.node_groups import GroupStatus
+from groupsvcd.core.peer_messages import Repair
 
 from .cuts import Cut
 from .group_convergence import carried
 from .group_users import Member
 from .nemesis import Nemesis
 from .network import Packet, between
-from .node import Node, Trap
+from .node import Node
+from .trap import Trap
 
 if TYPE_CHECKING:
     from .world import World
@@ -27,15 +30,28 @@ def kill(node: Node) -> None:
     node.crash("killed between two effects")
 
 
-def some_group(world: World, rng: random.Random, *, servers_min: int = 1) -> GroupStatus | None:
-    """A group that programs use and somebody leads, as its leader sees it; one with so many servers."""
+def some_group(world: World, rng: random.Random, *, servers_min: int = 1, durable: bool = False) -> GroupStatus | None:
+    """A group that programs use and somebody leads, as its leader sees it; one with so many servers, or on disks."""
     leading = [
         status
         for name, group in sorted(carried(world).items())
         for status in group.values()
         if status.role == "leader" and name.startswith("users-") and len(status.servers) >= servers_min
+        if not durable or status.id in world.nodes[status.leader].disk.logs
     ]
     return rng.choice(leading) if leading else None
+
+
+def submit(member: Member, process: int) -> None:
+    """Have a program submit one more, if it still can."""
+    if member.process == process and member.alive and member.group_id:
+        member.node.call(lambda: _submit_now(member))
+
+
+def _submit_now(member: Member) -> None:
+    groups = member.node.groups
+    if groups is not None and member.group_id and not member.users.quiet:
+        member.submit(groups, 1)
 
 
 class KillGroupLeader(Nemesis):
@@ -132,19 +148,9 @@ class GroupStaleTail(Cut):
         for member in self.world.group_users.members:
             if member.node.name == group.leader and member.group == group.name and member.alive:
                 for _ in range(self.burst):
-                    self.world.push(self.world.t + self.rng.random() * 0.5, self._submit, member, member.process)
+                    self.world.push(self.world.t + self.rng.random() * 0.5, submit, member, member.process)
         # The voters are spared: it has its lease, and does not know.
         return between(side, [name for name in group.servers if name not in side])
-
-    def _submit(self, member: Member, process: int) -> None:
-        groups = member.node.groups
-        if member.process == process and member.alive and member.group_id and groups is not None:
-            member.node.call(lambda: self._submit_now(member))
-
-    def _submit_now(self, member: Member) -> None:
-        groups = member.node.groups
-        if groups is not None and member.group_id and not member.users.quiet:
-            member.submit(groups, 1)
 
     def end(self) -> None:
         super().end()
@@ -252,6 +258,67 @@ class KillBothLeaders(Nemesis):
                 node.start()
 
 
+class KillGroupSuccessor(Nemesis):
+    """The leader of a group dies and its last words are lost; its successor dies when all have got its Open.
+
+    So what the dead leader delivered last, nobody else knows to be stable, and whoever was told to open a log was told
+    so by one who never gives it: also the entries that it is asked for do not arrive.
+    """
+
+    name = "kill-group-successor"
+    lasts_s = (2.0, 5.0)
+    ordered_s = 0.0003  # after which an order has left, and nobody has answered yet
+    silent_s = 0.004  # in which everybody may have answered
+    opening_s = 0.02
+    group = 0
+    mute = ""
+
+    def begin(self) -> str | None:
+        group = some_group(self.world, self.rng, servers_min=2)
+        if group is None or self.world.network.sieve is not None:
+            return None
+        self.group, self.mute = group.id, group.leader
+        world, leader = self.world, self.world.nodes[group.leader]
+        for member in world.group_users.members:
+            if member.node is leader and member.group == group.name and member.alive:
+                submit(member, member.process)
+        for name in world.names:
+            world.nodes[name].on_spoke = self._spoke
+        world.push(world.t + self.ordered_s, self._silence, self._drops_multicast, None)
+        world.push(world.t + self.ordered_s + self.silent_s * self.rng.random(), self._kill, leader, leader.process)
+        return f"{group.leader} of {group.name}"
+
+    def _silence(self, sieve: Callable[[str, str, Packet], bool], _: object) -> None:
+        if self.world.network.sieve is None:
+            self.world.network.sieve = sieve
+
+    def _drops_multicast(self, source: str, target: str, packet: Packet) -> bool:
+        return source == self.mute and packet.topic.startswith(b"group")
+
+    def _drops_repair(self, source: str, target: str, packet: Packet) -> bool:
+        event = packet.open() if source == self.mute and not packet.topic else None
+        return event is not None and any(isinstance(message, Repair) for message in event.messages)
+
+    def _spoke(self, node: Node, kind: str, stream: int, epoch: int) -> None:
+        if kind == "Open" and stream == self.group and not self.ended:
+            self.ended = True
+            self.mute = node.name
+            self._silence(self._drops_repair, None)
+            self.world.push(self.world.t + self.opening_s * self.rng.random(), self._kill, node, node.process)
+
+    def _kill(self, node: Node, process: int) -> None:
+        if self.world.network.sieve in (self._drops_multicast, self._drops_repair):
+            self.world.network.sieve = None
+        if node.process == process:
+            node.crash("killed before it was heard out")
+            self.restart_later(node, self.rng.uniform(2.0, 6.0))
+
+    def end(self) -> None:
+        self.ended = True
+        for name in self.world.names:
+            self.world.nodes[name].on_spoke = None
+
+
 class Churn(Nemesis):
     """Programs come and go at many nodes, within moments."""
 
@@ -327,6 +394,9 @@ GROUP_NEMESES: tuple[type[Nemesis], ...] = (
     KillGroupLeader, PauseGroupLeader, IsolateGroupLeader, CutGroupLeader, GroupStaleTail, KillDuringGroupRecovery,
     KillGroupServers, KillBothLeaders, Churn, LostMulticasts,
 )  # fmt: skip
+
+LATER_GROUP_NEMESES: tuple[type[Nemesis], ...] = (KillGroupSuccessor,)
+"""Thought of later, and drawn apart, so that the seeds of before have the enemies they had."""
 
 GROUP_NEMESES_HARMLESS_TO_MEMORY = (
     "pause-group-leader", "isolate-group-leader", "cut-group-leader", "churn", "lost-multicasts",

@@ -14,7 +14,7 @@ Programs die with their process. Some are started again with the next one.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
@@ -53,6 +53,7 @@ class GroupHabits:
     returns: float = 0.8  # chance that a program is there again in the next process
     sync: float = 0.1  # share of a member's deeds after which it wants to have everything
     fast: float = 0.0  # share of the groups that are formed to deliver before k servers hold an entry
+    attributes: Mapping[str, AttributeValue] | None = None  # of every group; None: whoever forms one draws them
 
 
 class Sent(NamedTuple):
@@ -161,8 +162,8 @@ class Member(Program):
             return
         if not self.group:
             if not self.users.quiet:
-                group = f"users-{rng.randrange(habits.groups)}"
-                self.join(groups, group, self.users.draw_pace(draw_attributes(rng)))
+                name = f"users-{rng.randrange(habits.groups)}"
+                self.join(groups, name, self.users.draw_pace(self.users.draw_attributes()))
         elif not self.users.quiet and rng.random() < habits.leave:
             self.leave(groups)
         elif self.group_id and not self.users.quiet:
@@ -338,6 +339,7 @@ class GroupUsers:
         self.world = world
         self.rng = rng
         self.fast_rng = random.Random(f"{world.seed}/fast groups")  # of its own: other choices stay as they were
+        self.later_rng = random.Random(f"{world.seed}/more attributes of groups")  # a seed keeps its other choices
         self.habits = habits
         self.quiet = False
         self.sent: dict[bytes, Sent] = {}
@@ -396,6 +398,15 @@ class GroupUsers:
             node.call(program.act)
         if program.process == process and program.alive:
             self._think(program)
+
+    def draw_attributes(self) -> dict[str, AttributeValue]:
+        """Attributes of a group that somebody wants to form."""
+        if self.habits.attributes is not None:
+            return {**self.habits.attributes}
+        attributes = draw_attributes(self.rng)
+        if self.later_rng.random() < 0.3:
+            attributes["data_k"] = self.later_rng.randint(1, 3)
+        return attributes
 
     # --- What they hear ---
 

@@ -1,7 +1,8 @@
 """The ledger: one line for every sample of seeds that was run, so that samples of one protocol add up.
 
 "Twenty thousand seeds" means something only for one protocol. So each line says which: the frame version and a
-fingerprint of the engine's sources; and the commit, for people.
+fingerprint of the engine's sources; and the commit, for people. It also says how often each mark was hit and each
+nemesis came (``marks``, ``faults``); the oldest lines do not, and count for nothing there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import attrs
 import msgspec
 
 from groupsvc.wire import frames
@@ -52,17 +54,54 @@ def append(file: Path, **entry: Any) -> None:
 
 def next_seed(file: Path, protocol: str) -> int:
     """The first seed that no sample of this protocol has run."""
-    entries = [msgspec.json.decode(line) for line in file.read_bytes().splitlines()] if file.exists() else []
+    entries = _entries(file)
     return max((entry["first"] + entry["seeds"] for entry in entries if entry["protocol"] == protocol), default=0)
 
 
 def seeds_so_far(file: Path, protocol: str) -> tuple[int, int]:
     """How many seeds of this protocol were run, and how many of them failed."""
-    run = failed = 0
-    if file.exists():
-        for line in file.read_bytes().splitlines():
-            entry = msgspec.json.decode(line)
-            if entry["protocol"] == protocol:
-                run += entry["seeds"]
-                failed += len(entry["failed"])
-    return run, failed
+    total = sums(file).get(protocol, Sum())
+    return total.seeds, total.failed
+
+
+@attrs.define
+class Sum:
+    """What the samples of one protocol add up to."""
+
+    samples: int = 0
+    seeds: int = 0
+    failed: int = 0
+    simulated_s: int = 0
+    marks: dict[str, int] = attrs.field(factory=dict)
+    faults: dict[str, int] = attrs.field(factory=dict)
+
+    def add(self, entry: dict[str, Any]) -> None:
+        """One more sample."""
+        self.samples += 1
+        self.seeds += entry["seeds"]
+        self.failed += len(entry["failed"])
+        self.simulated_s += entry.get("simulated_s", 0)
+        for mine, more in ((self.marks, entry.get("marks", {})), (self.faults, entry.get("faults", {}))):
+            for name, count in more.items():
+                mine[name] = mine.get(name, 0) + count
+
+    def describe(self) -> list[str]:
+        """A few lines for people."""
+        lines = [f"{self.seeds} seeds in {self.samples} samples, {self.failed} failed, {self.simulated_s} simulated s"]
+        for word, counts in (("faults", self.faults), ("marks", self.marks)):
+            lines.append(
+                f"{word}: " + (", ".join(f"{name} {counts[name]}" for name in sorted(counts)) or "not counted")
+            )
+        return lines
+
+
+def sums(file: Path) -> dict[str, Sum]:
+    """Everything, by protocol, in the order in which each was first run."""
+    found: dict[str, Sum] = {}
+    for entry in _entries(file):
+        found.setdefault(entry["protocol"], Sum()).add(entry)
+    return found
+
+
+def _entries(file: Path) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(line) for line in file.read_bytes().splitlines()] if file.exists() else []

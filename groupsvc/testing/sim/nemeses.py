@@ -29,9 +29,11 @@ from .cuts import (
     SwizzleClog,
 )
 from .disk import SYNC_S_MIN
-from .group_nemeses import GROUP_NEMESES
+from .group_disk_nemeses import GROUP_DISK_NEMESES
+from .group_nemeses import GROUP_NEMESES, LATER_GROUP_NEMESES
 from .nemesis import Nemesis
-from .node import Node, Trap
+from .node import Node
+from .trap import Trap
 
 if TYPE_CHECKING:
     from .world import World
@@ -468,7 +470,10 @@ ALL: tuple[type[Nemesis], ...] = (
     StaleTail, OldDiskReturns, QuestionStorm, KillDuringCompaction, BitFlip, Truncate,
 )  # fmt: skip
 
-BY_NAME: dict[str, type[Nemesis]] = {nemesis.name: nemesis for nemesis in (*ALL, *GROUP_NEMESES)}
+DRAWN_APART: tuple[type[Nemesis], ...] = (*LATER_GROUP_NEMESES, *GROUP_DISK_NEMESES)
+"""Thought of later: their choice comes from a source of its own, so that a seed keeps the enemies it had."""
+
+BY_NAME: dict[str, type[Nemesis]] = {nemesis.name: nemesis for nemesis in (*ALL, *GROUP_NEMESES, *DRAWN_APART)}
 
 HARMLESS_TO_MEMORY = (
     "pause", "isolate-leader", "isolate-one", "halves", "majorities-ring", "bridge", "one-way", "swizzle-clog",

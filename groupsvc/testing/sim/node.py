@@ -40,8 +40,8 @@ from groupsvcd.core.events import ClientFrame, ClientGone, Event, LocalCall, Pee
 from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.parameters import Parameters
 from groupsvcd.core.peer_messages import (
-    DOMAIN_TOPIC,
     PEER_CODEC,
+    Beat,
     LeaderAlive,
     PeerMessage,
 )
@@ -50,7 +50,8 @@ from .any_engine import AnyEngine
 from .audiences import Wishes
 from .disk import Disk
 from .network import DIRECT, Packet
-from .spoken import ACKNOWLEDGING, SPOKEN
+from .spoken import ACKNOWLEDGING, SPOKEN, words_for
+from .trap import Trap
 
 if TYPE_CHECKING:
     from .world import World
@@ -64,21 +65,12 @@ IDLE_TICKS_MAX = 10_000
 TICK = Tick()
 
 
-class Trap:
-    """Something bad that happens after a number of effects."""
-
-    __slots__ = ("effects_left", "spring")
-
-    def __init__(self, effects_left: int, spring: Callable[[Node], None]) -> None:
-        self.effects_left = effects_left
-        self.spring = spring
-
-
 class Node:
     """A machine, its disk and its clock; the process on it comes and goes."""
 
     __slots__ = (
-        "addresses", "boot", "disk", "down_silent", "engine", "frames_sent", "handling", "highest_incarnation",
+        "addresses", "boot", "discards", "disk", "down_silent", "engine", "frames_sent", "handling",
+        "highest_incarnation",
         "idle_ticks", "inbox", "name", "name_bytes", "now", "offset", "on_persisted", "on_spoke", "parameters",
         "paused", "process", "rate", "resumed_at", "rng", "spoken", "starts", "steps", "tick_deadline", "trap",
         "undone", "wall_offset", "wanted", "wishes", "world",
@@ -117,6 +109,7 @@ class Node:
         self.addresses: dict[str, str] = {}
         self.wishes = Wishes(world.network.audiences, self.name)
         self.spoken: set[tuple[type[PeerMessage], int, int]] = set()
+        self.discards: dict[int, int] = {}  # by group: what this process said, as leader, that nobody needs any more
 
     # --- The process ----------------------------------------------------------------------------------
 
@@ -153,6 +146,7 @@ class Node:
         self.undone.clear()
         self.inbox.clear()
         self.spoken.clear()
+        self.discards.clear()
         self.addresses = dict(self.parameters.voter_addresses)
         rng = random.Random(f"{world.seed}/{self.name}/{self.starts}")
         self.highest_incarnation = max(self.highest_incarnation, incarnation)
@@ -169,6 +163,9 @@ class Node:
         if disk.outdated:
             args["outdated"] = True
         self.line("boot", args)
+        for stream, log in sorted(disk.logs.items()):
+            if log.damage:
+                self.line("damaged", {"what": log.damage}, group=stream)
         if self.starts > 1:
             self.line("restart", {})
         now = self.clock()
@@ -511,6 +508,8 @@ class Node:
                         self._spoke(SPOKEN[kind], key[1], key[2])
                         if self.process != process:
                             return
+                elif kind is Beat:
+                    self._discards(message)  # type: ignore[arg-type]
                 elif kind in ACKNOWLEDGING:
                     args = {"kind": ACKNOWLEDGING[kind], "to": peer}
                     self.line("acknowledged", args, epoch=message.epoch)  # type: ignore[attr-defined]
@@ -576,22 +575,23 @@ class Node:
         if world.play is not None:
             world.play.happened(self, op, effect.group, effect.epoch, effect.seq, args)
 
-    def note_persisted(self, record: str, stream: int, epoch: int, seq: int, *, seen: bool) -> None:
-        """Write that one record is on disk."""
-        self.line("persisted", {"kind": record, "seen": seen}, group=stream, epoch=epoch, seq=seq)
+    def note_persisted(self, record: str, stream: int, epoch: int, seq: int, *, seen: bool, base: int = 0) -> None:
+        """Write that one record is on disk; a checkpoint tells behind which entry the log begins now."""
+        args = {"kind": record, "seen": seen, "base": base} if base else {"kind": record, "seen": seen}
+        self.line("persisted", args, group=stream, epoch=epoch, seq=seq)
 
     def _spoke(self, kind: str, stream: int, epoch: int) -> None:
         self.line("spoke", {"kind": kind}, group=stream, epoch=epoch)
         if self.on_spoke is not None:
             self.on_spoke(self, kind, stream, epoch)
 
+    def _discards(self, beat: Beat) -> None:
+        if beat.stream and beat.discard > self.discards.get(beat.stream, 0):
+            self.discards[beat.stream] = beat.discard
+            self.line("discarding", {}, group=beat.stream, epoch=beat.epoch, seq=beat.discard)
+
     def status(self) -> Status | None:
         """What the daemon would say of itself; None while it is down or stands still."""
         if self.engine is None or self.paused:
             return None
         return self.engine.status(0, self.clock())
-
-
-def words_for(topic: bytes) -> str:
-    """Whom a multicast is for, in a play."""
-    return "all" if topic == DOMAIN_TOPIC else f"group {int.from_bytes(topic[-8:], 'big')}"

@@ -15,7 +15,7 @@ import attrs
 from .clients import Habits
 from .group_nemeses import GROUP_NEMESES, GROUP_NEMESES_HARMLESS_TO_MEMORY
 from .group_users import GroupHabits
-from .nemeses import ALL, HARMLESS_TO_MEMORY
+from .nemeses import ALL, DRAWN_APART, HARMLESS_TO_MEMORY
 from .network import CALM, Weather
 
 
@@ -77,10 +77,18 @@ def draw(seed: int) -> Plan:
     return attrs.evolve(
         plan,
         nodes=nodes,
-        faults=(*plan.faults, *enemies),
+        faults=(*plan.faults, *enemies, *_later_enemies(seed, plan)),
         group_habits=attrs.evolve(habits, fast=fast),
         parameters={**plan.parameters, **common},
     )
+
+
+def _later_enemies(seed: int, plan: Plan) -> tuple[str, ...]:
+    """Those that were thought of later: half of the seeds have one or two, and all have those of before."""
+    rng = random.Random(f"plan of later enemies of groups/{seed}")
+    drawn = rng.sample(DRAWN_APART, rng.choice([0, 0, 1, 2]))
+    in_memory = not plan.parameters_of.get("n1", {}).get("durable", True)
+    return () if in_memory else tuple(nemesis.name for nemesis in drawn)
 
 
 def draw_domain(seed: int) -> Plan:

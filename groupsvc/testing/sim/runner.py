@@ -73,6 +73,17 @@ class Tally:
         if trial.failures:
             self.failed.append(trial)
 
+    @property
+    def faults(self) -> dict[str, int]:
+        """How often each nemesis came, by name."""
+        prefix = "fault "
+        return {name.removeprefix(prefix): n for name, n in sorted(self.marks.items()) if name.startswith(prefix)}
+
+    @property
+    def other_marks(self) -> dict[str, int]:
+        """How often each place of the engines was come by."""
+        return {name: n for name, n in sorted(self.marks.items()) if not name.startswith("fault ")}
+
 
 def run(order: Order, out: TextIO = sys.stdout) -> int:
     """Run the seeds, print the summary; the exit code."""
@@ -98,6 +109,7 @@ def run(order: Order, out: TextIO = sys.stdout) -> int:
         ledger.append(
             order.ledger, first=order.first, seeds=tally.seeds, failed=failed, result="failed" if failed else "ok",
             steps=tally.steps, simulated_s=round(tally.simulated_s), took_s=round(took, 1),
+            marks=tally.other_marks, faults=tally.faults,
         )  # fmt: skip
         total, total_failed = ledger.seeds_so_far(order.ledger, ledger.protocol_version())
         print(f"ledger: {total} seeds of this protocol so far, {total_failed} failed", file=out)
@@ -188,10 +200,8 @@ def print_summary(tally: Tally, took: float, out: TextIO) -> None:
         f" (checkers: {tally.judged_s / max(tally.ran_s + tally.judged_s, 1e-9):.0%} of the time)",
         file=out,
     )
-    faults = {name.removeprefix("fault "): n for name, n in tally.marks.items() if name.startswith("fault ")}
-    others = {name: n for name, n in tally.marks.items() if not name.startswith("fault ")}
-    print("faults: " + (", ".join(f"{name} {faults[name]}" for name in sorted(faults)) or "none"), file=out)
-    print("marks: " + (", ".join(f"{name} {others[name]}" for name in sorted(others)) or "none"), file=out)
+    print("faults: " + (", ".join(f"{name} {n}" for name, n in tally.faults.items()) or "none"), file=out)
+    print("marks: " + (", ".join(f"{name} {n}" for name, n in tally.other_marks.items()) or "none"), file=out)
 
 
 def explain(trial: Trial, order: Order, out: TextIO) -> None:

@@ -1,8 +1,9 @@
-"""Which messages are worth a line of history when they leave."""
+"""Which messages are worth a line of history when they leave, and what a play calls those who hear them."""
 
 from __future__ import annotations
 
 from groupsvcd.core.peer_messages import (
+    DOMAIN_TOPIC,
     AliveAck,
     Answered,
     Claim,
@@ -23,3 +24,8 @@ SPOKEN: dict[type[PeerMessage], str] = {
 
 ACKNOWLEDGING: dict[type[PeerMessage], str] = {kind: kind.__name__ for kind in (AliveAck, Answered, Tell)}
 """Messages by which a name server commits itself."""
+
+
+def words_for(topic: bytes) -> str:
+    """Whom a multicast is for, in a play."""
+    return "all" if topic == DOMAIN_TOPIC else f"group {int.from_bytes(topic[-8:], 'big')}"

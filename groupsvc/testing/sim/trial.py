@@ -15,6 +15,7 @@ import attrs
 
 from groupsvc.wire.history import HistoryEvent
 
+from .bounds import left_over, over_their_limits
 from .convergence import WITHIN_S, converge
 from .plan import Plan, draw
 from .world import ENGINE, Failure, World
@@ -68,8 +69,12 @@ def judge_with_checkers(world: World, converged: bool) -> Iterable[Failure]:
     from .checkers import check
 
     history: Sequence[HistoryEvent] = world.history.events()
-    lease = world.nodes[world.voters[0]].parameters.timers.lease
-    for violation in check(history, voters=world.voters, converged=converged, lease=lease):
+    parameters = world.nodes[world.voters[0]].parameters
+    violations = check(
+        history, voters=world.voters, converged=converged, lease=parameters.timers.lease,
+        history_entries_max=parameters.history_entries_max,
+    )  # fmt: skip
+    for violation in violations:
         at = history[violation.at].t if 0 <= violation.at < len(history) else world.t
         yield Failure(violation.invariant, violation.text, at)
 
@@ -96,7 +101,11 @@ def run_plan(
     converged = False
     if events_max is None and (until is None or until > plan.seconds):
         world.run(until=plan.seconds)
+        for problem in over_their_limits(world):
+            world.found("X1", problem)
         converged = not world.failures and converge(world)
+        for problem in left_over(world) if converged else ():
+            world.found("X1", problem)
     else:
         world.run(until=seconds, events_max=events_max)
     ran = time.process_time()

@@ -219,7 +219,7 @@ class Seat:
         self.recovery = self._new_recovery(server, view, granted)
         server.complete = server.complete or view.forced  # whatever there is
         server.replica.servers, server.k = view.names, view.k
-        self.turn.journal("granted", group=self.group.id, epoch=view.epoch, base=base.epoch)
+        self.turn.journal("granted", group=self.group.id, epoch=view.epoch, base=base.epoch, forced=view.forced)
         self.recovery.begin()
 
     def _is_up_as(self, name: str, view: View, base: View) -> bool:

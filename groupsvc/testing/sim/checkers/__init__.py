@@ -24,6 +24,7 @@ from groupsvc.wire.history import HistoryEvent
 from . import group_calls, group_leaders, group_logs, group_syncs, group_views
 from .calls import k1
 from .determinism import compare
+from .disks import s2, s3, s4
 from .eras import LEASE_DEFAULT, Era, eras
 from .group_streams import GroupStream, split
 from .leaders import l1, l2, l3, l4, l5
@@ -39,6 +40,7 @@ __all__ = [
     "GROUPS",
     "LEASE_DEFAULT",
     "VIOLATIONS_MAX",
+    "WHOLE",
     "Checker",
     "Era",
     "GroupChecker",
@@ -67,30 +69,39 @@ GROUPS: dict[str, GroupChecker] = {
     "B6": group_logs.b6,
     "L1": group_leaders.l1, "L2": group_leaders.l2, "L3": group_leaders.l3, "L4": group_leaders.l4,
     "L5": group_leaders.l5, "L6": group_views.l6,
-    "S1": group_leaders.s1,
+    "S1": group_leaders.s1, "S2": s2,
     "K2": group_syncs.k2,
 }  # fmt: skip
+
+WHOLE: dict[str, Callable[[Sequence[HistoryEvent]], Iterable[Violation]]] = {"S3": s3, "S4": s4}
+"""Those that read everything at once, of the domain and of groups."""
 
 VIOLATIONS_MAX = 20
 """Per invariant, and per era or group; one bug often breaks a promise at every line after it."""
 
 
 def check(
-    history: Sequence[HistoryEvent], *, voters: tuple[str, ...], converged: bool, lease: float = LEASE_DEFAULT
-) -> list[Violation]:
-    """Every broken promise of a run; ``lease`` is the domain's ``timers.lease``."""
+    history: Sequence[HistoryEvent], *, voters: tuple[str, ...], converged: bool, lease: float = LEASE_DEFAULT,
+    history_entries_max: int = 0,
+) -> list[Violation]:  # fmt: skip
+    """Every broken promise of a run; ``lease`` and ``history_entries_max`` are those of the domain's configuration."""
     pieces = split(set_apart(history))
     periods = eras(pieces.domain, voters, converged, lease)
     found = [
         violation for checker in ALL.values() for era in periods for violation in islice(checker(era), VIOLATIONS_MAX)
     ]
     end = history[-1].i if history else 0
-    streams = pieces.streams(converged_from=periods[-1].start if converged else None, end=end, lease=lease)
+    streams = pieces.streams(
+        converged_from=periods[-1].start if converged else None, end=end, lease=lease,
+        history_entries_max=history_entries_max,
+    )  # fmt: skip
     for group_checker in GROUPS.values():
         for stream in streams:
             for violation in islice(group_checker(stream), VIOLATIONS_MAX):
                 text = f"group {stream.id}: {violation.text}"
                 found.append(Violation(violation.invariant, text, violation.at))
+    for whole in WHOLE.values():
+        found += islice(whole(history), VIOLATIONS_MAX)
     found += islice(group_calls.k1(pieces.calls), VIOLATIONS_MAX)
     if converged:
         waiting = frozenset(str(line.args["name"]) for line in history if line.op == "disks_lost")

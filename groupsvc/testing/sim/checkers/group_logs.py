@@ -13,7 +13,7 @@ import attrs
 
 from groupsvc.wire.history import HistoryEvent
 
-from .group_streams import ENDS_OF_PROCESSES, GroupStream, Part
+from .group_streams import ENDS_OF_PROCESSES, GroupStream, Part, members_of
 from .verdict import Violation
 
 
@@ -89,11 +89,17 @@ def b2(stream: GroupStream) -> Iterator[Violation]:
 
 
 def b3(stream: GroupStream) -> Iterator[Violation]:
-    """Uniform agreement, at the end of a converged run.
+    """Uniform agreement, in two parts.
 
-    What anyone delivered, even one who died, everybody who still follows has delivered or begun behind; entries that
-    a forced view lost are not asked for. High-water marks are enough: B4 sees gaps and differences.
+    *Kept*: nothing is thrown away that a member lacks, unless it may lag by more than the whole history (GS-12), which
+    nobody does before so many entries were ordered. What a leader says that all have, all who are in its list have
+    delivered; and no more than that goes with a checkpoint.
+
+    *Delivered*, at the end of a converged run: what anyone delivered, even one who died, everybody who still follows
+    has delivered or begun behind; entries that a forced view lost are not asked for. High-water marks are enough: B4
+    sees gaps and differences.
     """
+    yield from _thrown_away(stream)
     if not stream.converged:
         return
     reached: dict[Part, int] = {}
@@ -110,6 +116,36 @@ def b3(stream: GroupStream) -> Iterator[Violation]:
     for (node, _), seq in sorted(reached.items()):
         if seq < top:
             yield Violation("B3", f"{shown_by} delivered up to {top}, {node} follows and has only {seq}", stream.end)
+
+
+def _thrown_away(stream: GroupStream) -> Iterator[Violation]:
+    reached: dict[Part, int] = {}
+    lists: dict[Part, tuple[Part, ...]] = {}
+    begun: dict[str, int] = {}  # behind which entry a copy begins that was never longer
+    said = ordered = 0
+    for line in stream.of("members", "ordered", "restored", "delivered", "discarding", "persisted"):
+        me = (line.node, line.inc)
+        if line.op == "members":
+            lists[me] = members_of(line)
+        elif line.op == "ordered":
+            ordered = max(ordered, line.seq)
+        elif line.op == "persisted":
+            base = int(line.args.get("base", 0))
+            if base and not line.epoch:
+                begun[line.node] = base  # the disk begins to have a log, with this
+            elif base > max(said, begun.get(line.node, 0)):
+                yield Violation("B3", f"{line.node} drops entries up to {base}; all have up to {said}", line.i)
+        elif line.op == "discarding":
+            said = max(said, line.seq)
+            for part in lists.get(me, ()):
+                has = reached.get(part, 0)
+                if has < line.seq and ordered <= stream.history_entries_max:
+                    text = f"{line.node} says that all have {line.seq} entries; {part[0]}/{part[1]} has only {has}"
+                    yield Violation("B3", text, line.i)
+        else:
+            reached[me] = line.seq
+            if line.op == "restored":
+                begun[line.node] = line.seq
 
 
 def b4(stream: GroupStream) -> Iterator[Violation]:

@@ -73,14 +73,15 @@ class GroupStream:
 
     def __init__(
         self, group: int, lines: Sequence[HistoryEvent], submitted: Submitted, *, converged: bool, end: int,
-        lease: float = LEASE_DEFAULT,
+        lease: float = LEASE_DEFAULT, history_entries_max: int = 0,
     ) -> None:  # fmt: skip
         self.id = group
+        self.history_entries_max = history_entries_max  # how far a member may lag; 0: nobody has said
         self.lines = lines
         self.submitted = submitted
         self.converged = converged
         self.end = end
-        self.views = _views(self.of("view_installed", "view_active"))
+        self.views = _views(self.of("granted", "view_installed", "view_active"))
         self.fast = any(line.args.get("delivery") == "fast" for line in self.of("view_active"))
         bound = survivors(self.of(*SURVIVORS_OPS), lease) if self.fast else None
         self.lineage = Lineage(self.of("ordered", "stable", "recovered", "delivered"), self.views, bound)
@@ -121,7 +122,9 @@ class Pieces:
     calls: list[HistoryEvent] = attrs.field(factory=list)  # of the programs that use groups
     names: dict[int, str] = attrs.field(factory=dict)  # of groups, as far as programs have told them
 
-    def streams(self, *, converged_from: int | None, end: int, lease: float = LEASE_DEFAULT) -> list[GroupStream]:
+    def streams(
+        self, *, converged_from: int | None, end: int, lease: float = LEASE_DEFAULT, history_entries_max: int = 0
+    ) -> list[GroupStream]:
         """All groups, oldest first; those that began at ``converged_from`` or later are expected to be in order."""
         by_name: dict[str, dict[tuple[str, int], set[int]]] = {}
         for line in self.calls:
@@ -135,7 +138,17 @@ class Pieces:
             converged = converged_from is not None and first >= converged_from and not is_lost
             name = self.names.get(group, "")
             submitted = by_name.get(name, {})
-            result.append(GroupStream(group, lines, submitted, converged=converged, end=end, lease=lease))
+            result.append(
+                GroupStream(
+                    group,
+                    lines,
+                    submitted,
+                    converged=converged,
+                    end=end,
+                    lease=lease,
+                    history_entries_max=history_entries_max,
+                )
+            )
         return result
 
 
@@ -171,17 +184,23 @@ def members_of(line: HistoryEvent) -> tuple[Part, ...]:
 
 
 def _views(lines: Iterable[HistoryEvent]) -> dict[int, GroupView]:
-    """Each epoch's view by what is written of it first; ``V3`` sees to it that all say the same."""
+    """Each epoch's view by what is written of it first; ``V3`` sees to it that all say the same.
+
+    A server that installs a view does not say on whose word; its leader has, when it was ``granted`` the epoch.
+    """
     views: dict[int, GroupView] = {}
+    grants: dict[int, dict[str, Any]] = {}
     for line in lines:
+        if line.op == "granted":
+            grants.setdefault(line.epoch, line.args)
+            continue
         known = views.get(line.epoch)
         if known is None or (line.op == "view_active" and known.active_at is None):
-            views[line.epoch] = _view(line)
+            views[line.epoch] = _view(line, {**grants.get(line.epoch, {}), **line.args})
     return views
 
 
-def _view(line: HistoryEvent) -> GroupView:
-    args: dict[str, Any] = line.args
+def _view(line: HistoryEvent, args: dict[str, Any]) -> GroupView:
     servers = tuple((str(name), which) for name, which in args.get("servers", ()))
     return GroupView(
         epoch=line.epoch,

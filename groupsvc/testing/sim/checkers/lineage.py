@@ -12,8 +12,8 @@ was not allowed to is a ``loss``: B6 if it had been delivered, L4 if it had been
 
 Allowed are forced views, and views that may have taken over the log of a forced one that was granted but never became
 active: the directory's grants after a server went down are not marked as forced, and a server that had accepted the
-forced view's log brings it with it. Of a view that only its servers wrote down, without saying whether it is forced,
-nothing is known: it may be.
+forced view's log brings it with it. Of a view of which nobody wrote down whether it is forced (its leader does when it
+is granted the epoch) nothing is known: it may be.
 
 In a fast group every view may do without what only the dead have delivered, and without what those delivered who were
 waited for in vain (see ``survivors``); what was announced stable it may not lose.

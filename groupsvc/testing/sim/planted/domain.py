@@ -1,8 +1,4 @@
-"""Planted bugs: tempting short cuts in the protocol, each of which the simulator must catch.
-
-A checker that was never red proves nothing, and neither does a simulator that never found anything. Each
-entry replaces one function of the production core while it is planted; a test runs seeds until an invariant
-is broken, and fails if none is. ``python -m groupsvc.testing.sim run --plant NAME`` shows one at work.
+"""Planted in the domain: its stream, its leases, the election of its name server.
 
 The names follow the table of short cuts in the design; what goes wrong with each stands beside it.
 """
@@ -10,71 +6,13 @@ The names follow the table of short cuts in the design; what goes wrong with eac
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
-import attrs
-
 from groupsvcd.core.domain import election, mandate, member, name_server, requests, roll_call, voter
-from groupsvcd.core.invariants import InvariantBroken
-from groupsvcd.core.nodegroups import fast_recovery
 from groupsvcd.core.records import OpenRecord
 from groupsvcd.core.stream import duplicates, recovery, sequencer, server
 
-from .group_users import GroupHabits
-from .matrices import matrices, problem_under
-from .plan import Plan, draw_domain
-from .trial import run_plan
-from .world import Failure
-
-Replacement = Callable[[Any], Any]
-"""Given the original, returns what stands in its place."""
-
-
-@attrs.frozen
-class Planted:
-    """One short cut: what it is, what goes wrong, and which invariants may show it."""
-
-    name: str
-    short_cut: str
-    goes_wrong: str
-    shown_by: tuple[str, ...]
-    where: tuple[tuple[Any, str, Replacement], ...]
-    under_cut_links: bool = False  # shown by a matrix of cut links, not by seeds
-    faults: tuple[str, ...] = ()  # the enemies that show it soonest; () = those of the seed
-    voters: int = 0  # 0 = as the seed has it
-    fast: bool = False  # whether it shows in fast groups, and there alone
-    first_seed: int = 0  # where to begin: a seed that showed it not long ago
-
-    def plan(self, seed: int) -> Plan:
-        """The plan of a seed, with the enemies and the size that show this bug soonest."""
-        plan = draw_domain(seed)
-        if self.fast:
-            habits = GroupHabits(groups=1, members=6, burst=2, leave=0.02, fast=1.0)
-            plan = attrs.evolve(plan, nodes=max(plan.nodes, 6), group_habits=habits)
-        if self.faults:
-            plan = attrs.evolve(plan, faults=self.faults, fault_gap_s=2.0)
-        if self.voters:
-            plan = attrs.evolve(plan, voters=self.voters, nodes=self.voters, parameters_of={})
-        return plan
-
-    def is_shown_by(self, failure: Failure) -> bool:
-        """Whether this is what the bug leads to. A core that breaks because the patch no longer fits is not."""
-        breaks_anyhow = failure.invariant == "engine" and InvariantBroken.__name__ not in failure.text
-        return failure.invariant in self.shown_by and not breaks_anyhow
-
-    @contextmanager
-    def planted(self) -> Iterator[None]:
-        """The core has this bug inside the block."""
-        originals = [(owner, name, vars(owner)[name]) for owner, name, _ in self.where]
-        for owner, name, replacement in self.where:
-            setattr(owner, name, replacement(vars(owner)[name]))
-        try:
-            yield
-        finally:
-            for owner, name, original in originals:
-                setattr(owner, name, original)
+from .bug import LOST, Planted, instead, property_of
 
 
 def _one_promise_less(original: Any) -> Any:
@@ -83,16 +21,6 @@ def _one_promise_less(original: Any) -> Any:
         original(self, *others, max(1, promises_needed - 1))
 
     return init
-
-
-def _instead(function: Callable[..., Any]) -> Replacement:
-    """Something else altogether."""
-    return lambda original: function
-
-
-def _property(function: Callable[[Any], Any]) -> Replacement:
-    """Another property."""
-    return lambda original: property(function)
 
 
 def _drop_old_tail(original: Any) -> Any:
@@ -192,26 +120,23 @@ def _call_it_failed(original: Any) -> Any:
     return _problem
 
 
-LOST = ("L4", "B3", "B4", "B6", "S1", "K1", "engine")
-"""What a lost stable entry looks like, whoever sees it first; ``engine``: an invariant of the core itself."""
-
-ALL = (
+DOMAIN = (
     Planted(
         "too-few-promises", "one promise less than a majority", "stable entries are lost, two leaders",
         (*LOST, "V4", "L1", "L5"), ((mandate.Mandate, "__init__", _one_promise_less),),
     ),
     Planted(
         "longest-log-wins", "choosing by last seq without the accepted epoch", "two entries at one seq",
-        LOST, ((recovery, "best_report", _instead(lambda me, reports: max(reports, key=lambda n: reports[n].last))),),
+        LOST, ((recovery, "best_report", instead(lambda me, reports: max(reports, key=lambda n: reports[n].last))),),
         faults=("stale-tail",), voters=3,
     ),
     Planted(
         "own-log-is-enough", "opening before the leader has the best log", "stable entries are lost",
-        LOST, ((recovery, "best_report", _instead(lambda me, reports: me)),),
+        LOST, ((recovery, "best_report", instead(lambda me, reports: me)),),
     ),
     Planted(
         "open-compares-last-only", "an opening server keeps its own tail whatever its epoch", "two entries at one seq",
-        LOST, ((server.Server, "common_upto", _instead(lambda self, accepted, last: min(self.log.last, last))),),
+        LOST, ((server.Server, "common_upto", instead(lambda self, accepted, last: min(self.log.last, last))),),
     ),
     Planted(
         "stable-before-opened", "the recovered tail counts as stable before a majority has it", "delivered, then lost",
@@ -229,29 +154,29 @@ ALL = (
     ),
     Planted(
         "repair-from-any-epoch", "entries of a repair are taken whatever epoch they are from", "wrong entry delivered",
-        LOST, ((server, "usable_entries", _instead(lambda repair, epoch: repair.entries)),),
+        LOST, ((server, "usable_entries", instead(lambda repair, epoch: repair.entries)),),
         faults=("stale-tail", "bad-weather"), voters=5,
     ),
     Planted(
         "blank-voter-promises", "a restarted voter without its memory counts as the one it was",
         "stable entries are lost",
-        (*LOST, "V4", "L1", "L5"), ((voter.Voter, "may_promise", _instead(lambda self, table: True)),
-                                    (mandate, "counting_reports", _instead(lambda me, reports: list(reports))),
-                                    (name_server, "counting_reports", _instead(lambda me, reports: list(reports)))),
+        (*LOST, "V4", "L1", "L5"), ((voter.Voter, "may_promise", instead(lambda self, table: True)),
+                                    (mandate, "counting_reports", instead(lambda me, reports: list(reports))),
+                                    (name_server, "counting_reports", instead(lambda me, reports: list(reports)))),
     ),
     Planted(
         "cut-off-name-server-goes-on", "a name server without a majority keeps acknowledging",
         "a group in two places", ("L5", "V4", "L7", "V7"),
-        ((roll_call.RollCall, "office_until", _property(lambda self: math.inf)),),
+        ((roll_call.RollCall, "office_until", property_of(lambda self: math.inf)),),
     ),
     Planted(
         "deaf-leader-keeps-office", "a leader that hears nobody keeps its office", "no leader for ever",
-        ("V7",), ((roll_call.RollCall, "office_until", _property(lambda self: math.inf)),), under_cut_links=True,
+        ("V7",), ((roll_call.RollCall, "office_until", property_of(lambda self: math.inf)),), under_cut_links=True,
     ),
     Planted(
         "claims-without-canvass", "binding claims at once", "no leader for ever under one-way cuts",
         ("V7",), ((election.Election, "_count_support", _claim_at_once),
-                  (election.Election, "hears_leader", _property(lambda self: False))), under_cut_links=True,
+                  (election.Election, "hears_leader", property_of(lambda self: False))), under_cut_links=True,
     ),
     Planted(
         "trusts-leases-it-never-saw", "a new name server counts absences from before its time",
@@ -284,16 +209,9 @@ ALL = (
     ),
     Planted(
         "numbers-duplicates", "a repeated submission is numbered again", "one command takes effect twice",
-        ("B1", "K1"), ((duplicates.DuplicateFilter, "judge", _instead(
+        ("B1", "K1"), ((duplicates.DuplicateFilter, "judge", instead(
             lambda self, origin, n, known_seq, next_seq: duplicates.Verdict.NEXT
         )),),
-    ),
-    Planted(
-        "fast-recovers-from-servers-only", "a fast group is recovered from its servers, as if it were safe",
-        "survivors are contradicted", ("B6", "B3", "engine"),
-        ((fast_recovery.FastGranted, "missing", _instead(lambda self, reports: [])),
-         (fast_recovery.FastGranted, "asked", _instead(lambda self: self._asked))),
-        faults=("lost-multicasts", "kill-group-leader"), fast=True,
     ),
     Planted(
         "late-is-failed", "a command that is late is reported as failed", "what 'certainly did not happen' happens",
@@ -307,22 +225,3 @@ UNSORTED = Planted(
         lambda self: tuple(set(original(self)))  # the order of a set depends on PYTHONHASHSEED
     )),),
 )  # fmt: skip
-
-SEEDS_MAX = 200
-"""How many seeds may pass before a bug that is planted must have shown itself."""
-
-
-def caught(bug: Planted) -> Failure | None:
-    """The first broken promise that shows the bug, or None if nothing does."""
-    with bug.planted():
-        if bug.under_cut_links:
-            problems = (problem_under(matrix) for matrix in matrices())
-            return next((Failure("V7", problem, 0.0) for problem in problems if problem is not None), None)
-        for seed in range(bug.first_seed, bug.first_seed + SEEDS_MAX):
-            for failure in run_plan(bug.plan(seed))[1].failures:
-                if bug.is_shown_by(failure):
-                    return failure
-    return None
-
-
-BY_NAME = {bug.name: bug for bug in (*ALL, UNSORTED)}
