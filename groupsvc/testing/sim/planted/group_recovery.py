@@ -218,7 +218,8 @@ GROUP_RECOVERY = (
     Planted(
         "group-superseded-epoch-activated", "ActivateView of a superseded epoch is accepted", "two leaders go on",
         TWO_LEADERS, ((group_rules.GroupRules, "_activate_view", always(_confirm_whatever_was_granted)),),
-        faults=("kill-during-group-recovery", "kill-during-recovery"), stage=attrs.evolve(QUICK, gap_s=0.4), first_seed=3,
+        faults=("kill-during-group-recovery", "kill-during-recovery"), stage=attrs.evolve(QUICK, gap_s=0.4),
+        first_seed=3,
     ),
     Planted(
         "group-recovers-from-pending", "recovering from a pending view", "stable entries are lost",
@@ -296,7 +297,7 @@ GROUP_RECOVERY = (
     Planted(
         "group-repair-from-any-epoch", "repair from a server not yet in e", "wrong entry delivered",
         (*LOST, "V5", "B1"), ((server, "shared_upto", _shared_always), (receiver, "shared_upto", _shared_always)),
-        faults=("group-stale-tail", "lost-multicasts"), stage=LOSSY, first_seed=42,
+        faults=("group-stale-tail", "lost-multicasts"), stage=LOSSY, first_seed=55,
     ),
     Planted(
         "group-forgetful-server-counts", "a restarted server without its memory counts as the one it was",
