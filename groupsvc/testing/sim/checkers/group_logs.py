@@ -121,31 +121,28 @@ def b3(stream: GroupStream) -> Iterator[Violation]:
 def _thrown_away(stream: GroupStream) -> Iterator[Violation]:
     reached: dict[Part, int] = {}
     lists: dict[Part, tuple[Part, ...]] = {}
-    begun: dict[str, int] = {}  # behind which entry a copy begins that was never longer
-    said = ordered = 0
+    bases: dict[str, int] = {}  # behind which entry the log on a disk begins
+    ordered = 0
     for line in stream.of("members", "ordered", "restored", "delivered", "discarding", "persisted"):
         me = (line.node, line.inc)
         if line.op == "members":
             lists[me] = members_of(line)
         elif line.op == "ordered":
             ordered = max(ordered, line.seq)
-        elif line.op == "persisted":
-            base = int(line.args.get("base", 0))
-            if base and not line.epoch:
-                begun[line.node] = base  # the disk begins to have a log, with this
-            elif base > max(said, begun.get(line.node, 0)):
-                yield Violation("B3", f"{line.node} drops entries up to {base}; all have up to {said}", line.i)
-        elif line.op == "discarding":
-            said = max(said, line.seq)
-            for part in lists.get(me, ()):
-                has = reached.get(part, 0)
-                if has < line.seq and ordered <= stream.history_entries_max:
-                    text = f"{line.node} says that all have {line.seq} entries; {part[0]}/{part[1]} has only {has}"
-                    yield Violation("B3", text, line.i)
+        elif line.op == "persisted" or line.op == "discarding":
+            upto = line.seq
+            if line.op == "persisted":
+                upto, before = int(line.args.get("base", 0)), bases.get(line.node, 0)
+                bases[line.node] = upto or before
+                if upto <= before or not line.epoch:  # without an epoch: the disk begins to have a log, with this
+                    continue
+            lacking = [part for part in lists.get(me, ()) if reached.get(part, upto) < upto]
+            if lacking and ordered <= stream.history_entries_max:
+                name, inc = lacking[0]
+                text = f"{line.node} drops entries up to {upto}; {name}/{inc} has only {reached[name, inc]}"
+                yield Violation("B3", text, line.i)
         else:
             reached[me] = line.seq
-            if line.op == "restored":
-                begun[line.node] = line.seq
 
 
 def b4(stream: GroupStream) -> Iterator[Violation]:

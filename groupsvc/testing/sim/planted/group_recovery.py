@@ -228,7 +228,8 @@ GROUP_RECOVERY = (
     Planted(
         "group-superseded-epoch-activated", "ActivateView of a superseded epoch is accepted", "two leaders go on",
         TWO_LEADERS, ((group_rules.GroupRules, "_activate_view", always(_confirm_whatever_was_granted)),),
-        faults=("kill-group-leader", "pause-group-leader", "kill-during-group-recovery"), stage=QUICK, first_seed=37,
+        faults=("kill-during-group-recovery", "kill-during-recovery"), stage=attrs.evolve(QUICK, gap_s=0.4),
+        first_seed=3,
     ),
     Planted(
         "group-recovers-from-pending", "recovering from a pending view", "stable entries are lost",
@@ -243,12 +244,12 @@ GROUP_RECOVERY = (
     Planted(
         "group-promises-of-anybody", "promises counted outside S", "stable entries are lost",
         (*LOST, "V4"), ((granted.Granted, "counting", always(_count_everybody)),),
-        faults=("kill-group-leader", "isolate-group-leader"), stage=LOSSY, first_seed=3,
+        faults=("kill-group-leader", "isolate-group-leader"), stage=LOSSY, first_seed=16,
     ),
     Planted(
         "group-longest-log-wins", "choosing by last seq without the accepted epoch", "two entries at one seq",
         LOST, ((recovery, "best_report", _longest_log),),
-        faults=("group-stale-tail",), stage=STALE_TAILS, first_seed=6,
+        faults=("group-stale-tail",), stage=STALE_TAILS, first_seed=15,
     ),
     Planted(
         "group-own-log-is-enough", "choosing one's own log", "stable entries are lost",
@@ -289,7 +290,7 @@ GROUP_RECOVERY = (
     Planted(
         "group-holds-before-accepting", "Held for an epoch whose log was never opened here", "stable entries are lost",
         (*LOST, "V7"), ((server.Server, "on_order", in_groups(_hold_unopened)),),
-        faults=("group-stale-tail", "cut-group-leader"), stage=STALE_TAILS, first_seed=43,
+        faults=("group-stale-tail", "cut-group-leader"), stage=STALE_TAILS, first_seed=24,
     ),
     Planted(
         "group-holds-below-promise", "a server goes on holding for the leader it promised to refuse",
@@ -301,12 +302,12 @@ GROUP_RECOVERY = (
     Planted(
         "group-receiver-keeps-its-tail", "receivers keep entries across epochs", "wrong entry delivered",
         (*LOST, "V5", "B1"), ((receiver.Receiver, "follow", always(_keep_the_tail)),),
-        faults=("group-stale-tail", "kill-group-leader", "cut-group-leader"), stage=LOSSY, first_seed=1,
+        faults=("group-stale-tail", "kill-group-leader", "cut-group-leader"), stage=LOSSY, first_seed=8,
     ),
     Planted(
         "group-repair-from-any-epoch", "repair from a server not yet in e", "wrong entry delivered",
         (*LOST, "V5", "B1"), ((server, "shared_upto", _shared_always), (receiver, "shared_upto", _shared_always)),
-        faults=("group-stale-tail", "lost-multicasts"), stage=LOSSY, first_seed=7,
+        faults=("group-stale-tail", "lost-multicasts"), stage=LOSSY, first_seed=55,
     ),
     Planted(
         "group-forgetful-server-counts", "a restarted server without its memory counts as the one it was",

@@ -89,13 +89,13 @@ def idle_group(m: int) -> Cost:
 
 
 def _entry(m: int, s: int) -> Cost:
-    """One entry is ordered, held and stable: two Orders to all, the second of which only says that it is stable."""
-    return {"Order": 2 * (m - 1), "Held": s - 1}
+    """One entry is ordered, held and stable. Servers know that by themselves; receivers need a second Order."""
+    return {"Order": (m - 1) * (1 if m == s else 2), "Held": s - 1}
 
 
 def _aftermath(m: int, s: int) -> Cost:
     """Beats until everybody is known to have everything; receivers are told, and answer, twice."""
-    beats, told = BUSY_BEATS * (s - 1), 2 * (m - s)
+    beats, told = (1 if m == s else BUSY_BEATS) * (s - 1), 2 * (m - s)
     return {"Beat": beats + told, "Held": beats, "Seen": told}
 
 
@@ -138,7 +138,9 @@ def insert_receiver(m: int) -> Cost:
     """One more member of a group that has its servers; m before."""
     s = min(REPLICAS, m)
     welcome: Cost = {"Insert": 1, "Inserted": 1, "Seen": 1, "Order": 1}
-    return plus(look_up(), welcome, _entry(m, s), _aftermath(m + 1, s), {"Seen": -1, "Beat": -1})
+    beats = _aftermath(m, s) if m == s else _aftermath(m + 1, s)  # servers alone say with Held that they have it
+    told: Cost = {"Seen": 1, "Beat": 1} if m == s else {"Seen": -1, "Beat": -1}
+    return plus(look_up(), welcome, _entry(m, s), beats, told)
 
 
 def insert_server(v: int, m: int) -> Cost:

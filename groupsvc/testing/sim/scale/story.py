@@ -223,7 +223,7 @@ class Story:
 
     def _repair_cost(self) -> Cost:
         """Two messages, and one question with its answer; all beats but those of one message are shared."""
-        once, again = formulas.small(3), {"Submit": 1.0, "Order": 4.0, "Held": 2.0}
+        once, again = formulas.small(3), {"Submit": 1.0, "Order": 2.0, "Held": 2.0}
         return plus(once, again, {"RepairAsk": 1.0, "Repair": 1.0})
 
     def _enter(self, group: Placed) -> None:
