@@ -227,12 +227,15 @@ def sizes(*, body: int = 0, entry: int = 0, payload: int = 0) -> dict[str, float
         NodeList(3, epoch, epoch, (NodeEntry(name, inc, "down", "sim:n500", "", False, epoch),)),
     ]  # fmt: skip
     found = {kind_of(message): float(len(PEER_CODEC.encode([message])) - 1) for message in samples}
-    for stream, size in ((group, entry or body + 20), (0, 65)):
-        full = Order(stream, epoch, seq, (bytes(size),), seq, seq, seq)
-        empty = Order(stream, epoch, seq, (), seq, seq, seq)
-        both = [len(PEER_CODEC.encode([order])) - 1 for order in (full, empty)]
-        found[kind_of(full)] = sum(both) / 2
+    for kind, size in (("Order", entry or body + 20), ("Order (directory)", 65)):
+        found[kind] = sum(order_sizes(size)) / 2
     return found
+
+
+def order_sizes(entry: int) -> tuple[float, float]:
+    """Bytes of an Order with one entry of this size, and of one without any."""
+    full, empty = (Order(30_000, 40_000, 20, entries, 20, 20, 20, 20) for entries in ((bytes(entry),), ()))
+    return len(PEER_CODEC.encode([full])) - 1.0, len(PEER_CODEC.encode([empty])) - 1.0
 
 
 def sizes_of_forming() -> dict[str, float]:
