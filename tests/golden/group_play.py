@@ -26,6 +26,7 @@ from groupsvcd.core.domain.commands import (
     NodeDown,
     NodeGone,
     ProposeView,
+    ServerUnable,
     decode_command,
 )
 from groupsvcd.core.nodegroups.controls import decode_control
@@ -53,7 +54,7 @@ from groupsvcd.core.views import View
 if TYPE_CHECKING:
     from groupsvc.testing.sim.node import Node
 
-DECISIONS = (NodeDown, NodeGone, FormGroup, ProposeView, ActivateView, ContinueGroup, DropGroup)
+DECISIONS = (NodeDown, NodeGone, FormGroup, ProposeView, ActivateView, ContinueGroup, ServerUnable, DropGroup)
 """Commands of the directory that make or change views."""
 
 REPEATED = (Beat, Held, Seen, Claim, Open, Grant, GroupIs, Complaint, Orphan)

@@ -248,3 +248,20 @@ def test_a_machine_is_not_mixed_with_members_that_have_none() -> None:
     stage.world.nodes["n2"].step(LocalCall(lambda: groups.join("g", {}, plain)))
     stage.run(1.0)
     assert "the members of this group have a state machine; join with one" == plain.lost_because
+
+
+def test_who_leaves_and_comes_back_stays_if_no_other_member_has_a_disk() -> None:
+    """The only disk cannot be given up while others follow; a program that joins again need not wait for that."""
+    stage = Stage()
+    of = {"n4": {"durable": False}}
+    stage.world = World(4, 4, voters=3, parameters={"durable": True}, parameters_of=of, drift=False)
+    stage.world.run(until=3.0)
+    stage.join("n1", "n4")
+    stage.submit("n4", 5)
+    stage.leave("n1")
+    stage.run(2.0)
+    stage.join("n1")
+    stage.submit("n4", 5)
+    stage.run(1.0)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+    assert {"n1", "n4"} == set(stage.tallies)

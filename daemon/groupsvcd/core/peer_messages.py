@@ -445,10 +445,14 @@ class Left(StreamMessage, tag=int(Kind.LEFT)):
 
 
 class Complaint(PeerMessage, tag=int(Kind.COMPLAINT)):
-    """I serve this group and do not hear the leader of ``epoch``; or, if that view is pending, I cannot serve in it."""
+    """I serve this group and do not hear the leader of ``epoch``.
+
+    ``unable``: that view is pending and I was asked for my part in it, but I have nothing of this group.
+    """
 
     group: int
     epoch: int
+    unable: bool = False
 
 
 class Orphan(PeerMessage, tag=int(Kind.ORPHAN)):

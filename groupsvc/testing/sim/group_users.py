@@ -25,12 +25,17 @@ from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.stream.entries import Entry, encode_entry, encode_reference
 from groupsvcd.core.views import AttributeValue, NodeId
 
+from .group_wishes import Wishes
+
 if TYPE_CHECKING:
     from .node import Node
     from .world import World
 
 BODY_BYTES_MAX = 3_000
 """Now and then a body is as long as this; most have a few bytes."""
+
+DIFFERS = " in this group, not "
+"""What the refusal says of a program that stated something else."""
 
 DURABLE = 0.3
 """Share of the groups that somebody forms, if its node has a disk."""
@@ -99,7 +104,9 @@ class Program:
 
     def _entry(self, origin: tuple[str, int], n: int, body: bytes) -> bytes:
         """What will stand in the log for this body: a large one travels apart from its order."""
-        if len(body) > self.node.parameters.inline_bytes_max:
+        groups = self.node.groups
+        submitter = groups._by_name[self.group].submitter if groups is not None else None
+        if submitter is not None and len(body) > submitter.inline_bytes_max:
             return encode_reference(*origin, n, len(body), crc32(body))
         return encode_entry(*origin, n, body)
 
@@ -149,6 +156,7 @@ class Member(Program):
         self.group_id = 0  # once it is in
         self.reached = 0
         self.join_call = 0
+        self.stated: dict[str, AttributeValue] = {}  # of what it wants the group to be
 
     # --- Deeds ---
 
@@ -158,7 +166,8 @@ class Member(Program):
             return
         if not self.group:
             if not self.users.quiet:
-                self.join(groups, f"users-{rng.randrange(habits.groups)}", draw_attributes(rng))
+                group = f"users-{rng.randrange(habits.groups)}"
+                self.join(groups, group, self.users.wishes.attributes(group, draw_attributes(rng)))
         elif not self.users.quiet and rng.random() < habits.leave:
             self.leave(groups)
         elif self.group_id and not self.users.quiet:
@@ -166,7 +175,7 @@ class Member(Program):
 
     def join(self, groups: NodeGroups, group: str, attributes: dict[str, AttributeValue]) -> None:
         """Ask to take part; ``joined`` or ``lost`` follows, now or later."""
-        self.group = group
+        self.group, self.stated = group, attributes
         self.calls += 1
         self.join_call = self.calls
         self.line("join", "invoke", {"id": self.calls, "name": group, **attributes})
@@ -232,7 +241,10 @@ class Member(Program):
         if not self._hears("lost"):
             return
         if self.join_call:
-            self._end_join("fail" if reason == "left" else "info", {"reason": reason}, 0)
+            is_refused = DIFFERS in reason
+            if is_refused and not self.stated:
+                self.users.broken("K1", f"{self.name} stated nothing and is refused: {reason}", self)
+            self._end_join("fail" if is_refused or reason == "left" else "info", {"reason": reason}, 0)
         self.group, self.group_id, self.reached = "", 0, 0
         self.give_up(reason)
 
@@ -301,10 +313,11 @@ class Stranger(Program):
 class GroupUsers:
     """All programs of a world."""
 
-    def __init__(self, world: World, rng: random.Random, habits: GroupHabits) -> None:
+    def __init__(self, world: World, rng: random.Random, habits: GroupHabits, wishes: Wishes) -> None:
         self.world = world
         self.rng = rng
         self.habits = habits
+        self.wishes = wishes
         self.quiet = False
         self.sent: dict[bytes, Sent] = {}
         self.members = [

@@ -15,6 +15,7 @@ from groupsvcd.core.domain.commands import (
     NodeGone,
     NodeUp,
     ProposeView,
+    ServerUnable,
     SetConfig,
     ViewStarted,
     VoterReplaced,
@@ -39,7 +40,8 @@ attributes = st.fixed_dictionaries(
         "commit_k": st.integers(0, 4),
         "durable": st.booleans(),
         "on_quorum_lost": st.sampled_from(("wait", "continue", "dissolve", "")),
-        "note": st.one_of(st.none(), st.floats(allow_nan=False), st.text(max_size=3), st.lists(st.text(max_size=2))),
+        "checkpoint_k": st.integers(0, 4),
+        "delivery": st.sampled_from(("safe", "fast", "")),
     },
 )
 
@@ -55,6 +57,7 @@ commands: st.SearchStrategy[AnyCommand] = st.one_of(
     st.builds(ActivateView, st.lists(st.tuples(numbers, numbers), max_size=3).map(tuple)),
     st.builds(ContinueGroup, numbers, numbers, names, server_lists),
     st.builds(DropGroup, numbers, numbers, node_ids),
+    st.builds(ServerUnable, numbers, numbers, servers, node_ids),
     st.builds(VoterReplaced, names, state_ids),
     st.builds(SetConfig, st.sampled_from(("k", "l", "_k", "")), st.text(max_size=3), numbers),
 )

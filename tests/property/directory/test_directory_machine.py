@@ -25,6 +25,7 @@ from groupsvcd.core.domain.commands import (
     NodeUp,
     ProposeView,
     Server,
+    ServerUnable,
     SetConfig,
     ViewStarted,
     decode_command,
@@ -177,6 +178,17 @@ class DirectoryMachine(RuleBasedStateMachine):
             by = (leader.name, leader.incarnation)
             self.say(ProposeView(group.id, group.active.epoch, leader.name, (server,), 1, by))
 
+    @precondition(lambda self: self.directory.pending_grants())
+    @rule(data=st.data())
+    def unable(self, data: st.DataObject) -> None:
+        """A server that the pending view asks for what it has has nothing."""
+        group = data.draw(st.sampled_from(self.directory.pending_grants()))
+        assert group.pending is not None
+        server = data.draw(st.sampled_from((*group.pending.servers, *group.active.servers)))
+        node = self.directory.nodes.get(self.directory.view.leader)
+        by = (self.directory.view.leader, 1 if node is None else node.incarnation)
+        self.say(ServerUnable(group.id, group.pending.epoch, server, by))
+
     @precondition(lambda self: self.directory.groups.all())
     @rule(data=st.data())
     def drop(self, data: st.DataObject) -> None:
@@ -232,8 +244,9 @@ class DirectoryMachine(RuleBasedStateMachine):
                 assert group.newest_epoch == seq
                 assert group.pending is not None
                 assert old.newest_epoch == group.pending.replaces
-                assert isinstance(command, ProposeView | ContinueGroup | NodeUp | NodeDown)
-                assert isinstance(command, NodeUp | NodeDown) or command.base_epoch == old.newest_epoch
+                assert isinstance(command, ProposeView | ContinueGroup | NodeUp | NodeDown | ServerUnable)
+                if isinstance(command, ProposeView | ContinueGroup):
+                    assert command.base_epoch == old.newest_epoch
                 self.remember(group, group.pending)
             elif group.pending is not None:
                 assert old.pending == group.pending

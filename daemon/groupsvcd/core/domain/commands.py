@@ -123,9 +123,18 @@ class SetConfig(Command, frozen=True, tag=12):
     if_version: int
 
 
+class ServerUnable(Command, frozen=True, tag=13):
+    """A server of a group is up, but has nothing of its stream any more: asked in ``epoch``, it said so itself."""
+
+    id: int
+    epoch: int
+    server: Server
+    by: NodeId
+
+
 AnyCommand = (
     FormDomain | ViewStarted | NodeUp | NodeDown | NodeGone | FormGroup | ProposeView | ActivateView | ContinueGroup
-    | DropGroup | VoterReplaced | SetConfig
+    | DropGroup | VoterReplaced | SetConfig | ServerUnable
 )  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")

@@ -35,6 +35,7 @@ from .commands import (
     NodeGone,
     NodeUp,
     ProposeView,
+    ServerUnable,
     SetConfig,
     ViewStarted,
     VoterReplaced,
@@ -131,6 +132,7 @@ class Directory:
             ActivateView: rules.activate_views,
             ContinueGroup: rules.continue_group,
             DropGroup: rules.drop_group,
+            ServerUnable: rules.server_unable,
             VoterReplaced: self._voter_replaced,
             SetConfig: self._set_config,
         }

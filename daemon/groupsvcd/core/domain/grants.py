@@ -17,12 +17,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import attrs
+import msgspec
 
 from ..parameters import Timers
 from ..peer_messages import Grant, GroupIs, PeerMessage
 from ..turn import Turn
 from ..views import NodeId, Server, View
-from .commands import AnyCommand, ContinueGroup, DropGroup, ProposeView
+from .commands import AnyCommand, ContinueGroup, DropGroup, ProposeView, ServerUnable
 from .groups import Group
 
 if TYPE_CHECKING:
@@ -80,25 +81,33 @@ class Grants:
             if now >= told.next_at:
                 told.next_at = now + told.wait
                 told.wait = min(2 * told.wait, self._timers.repeat_max)
-                grant = Grant(group.id, group.name, group.attributes, group.pending, group.active)
-                self._tell(group.pending.leader, grant)
+                self._tell(group.pending.leader, self._grant(group, group.pending))
             self.deadline = min(self.deadline, told.next_at)
         if len(self._told) > 2 * len(pending):
             kept = {group.id for group in pending}
             self._told = {group_id: told for group_id, told in self._told.items() if group_id in kept}
 
+    def _grant(self, group: Group, pending: View) -> Grant:
+        """A forced view waits for the report of everybody who may have something: nobody else is in its base."""
+        base = group.active
+        if pending.forced:
+            servers = tuple(server for server in base.servers if server not in group.unable)
+            base = msgspec.structs.replace(base, servers=servers)
+        return Grant(group.id, group.name, group.attributes, pending, base)
+
     # --- Complaints ---
 
-    def on_complaint(self, sender: NodeId, group_id: int, epoch: int) -> None:
-        """A server does not hear the leader of its group."""
+    def on_complaint(self, sender: NodeId, group_id: int, epoch: int, *, unable: bool = False) -> None:
+        """A server does not hear the leader of its group, or has nothing of it any more."""
         group = self.directory.groups.get(group_id)
         if group is None or epoch < group.active.epoch:
             self.correct(sender[0], group_id, group)
             return
         server = self.directory.groups.server_of(sender[0], group.durable)
         pending, view = group.pending, group.active
-        if pending is not None and epoch == pending.epoch and server in pending.servers:
-            self._grant_without(group, pending, sender[0])
+        if unable:
+            if pending is not None and epoch == pending.epoch and server in (*pending.servers, *view.servers):
+                self._do_without(group, pending, server)
             return
         if epoch != view.epoch or pending is not None or server not in view.servers or sender[0] == view.leader:
             return
@@ -121,15 +130,11 @@ class Grants:
             k = min(group.k_wanted, len(servers))
             self._order(ProposeView(group_id, group.newest_epoch, leader, servers, k, self._me()))
 
-    def _grant_without(self, group: Group, pending: View, unable: str) -> None:
-        """Who is to lead or serve has not what it takes; without it, the others may have enough."""
-        servers = tuple(server for server in self._servers_up(group) if server[0] != unable)
-        of_active = [name for name, which in servers if (name, which) in group.active.servers]
-        if of_active:
+    def _do_without(self, group: Group, pending: View, unable: Server | None) -> None:
+        """Who is to lead, to serve or to promise has nothing any more; the others may have enough."""
+        if unable is not None and unable not in group.unable:
             self.turn.mark("group-server-unable")
-            leader = pending.leader if pending.leader in of_active else of_active[0]
-            k = min(group.k_wanted, len(servers))
-            self._order(ProposeView(group.id, group.newest_epoch, leader, servers, k, self._me()))
+            self._order(ServerUnable(group.id, pending.epoch, unable, self._me()))
 
     # --- Mismatches ---
 

@@ -1,4 +1,4 @@
-"""The rules for groups: form, propose, activate, continue, drop.
+"""The rules for groups: form, propose, activate, continue, do without a server, drop.
 
 Each method judges one command against the group as it is when the command's turn comes, and answers with
 plain data: ``ok``, and if refused ``problem`` and the present record. The epochs themselves are given in
@@ -14,9 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from ..views import NodeId, View
-from .commands import ActivateView, ContinueGroup, DropGroup, FormGroup, ProposeView, shown
-from .groups import Group, GroupTable, problem_with_attributes, problem_with_name
+from .attributes import problem_with_attributes
+from .commands import ActivateView, ContinueGroup, DropGroup, FormGroup, ProposeView, ServerUnable, shown
+from .groups import Group, GroupTable, problem_with_name
 from .limits import ACTIVATIONS_MAX, GROUPS_MAX
 from .nodes import NodeTable
 
@@ -128,6 +131,27 @@ class GroupRules:
         return self._problem_with_loss(group) or self._groups.problem_with_servers(
             group, command.leader, command.servers
         )
+
+    def server_unable(self, seq: int, command: ServerUnable) -> Answer:
+        """A server was asked for its part in the stream and has none: for this group it is as if its node were down."""
+        group = self._groups.get(command.id)
+        if group is None:
+            return _no_such_group(command.id)
+        if command.server in group.unable:
+            return {"ok": True, "group": group.as_answer()}
+        if problem := self._problem_with_inability(group, command):
+            return refused(problem, group=group.as_answer())
+        unable = msgspec.structs.replace(group, unable=(*group.unable, command.server))
+        return {"ok": True, "group": self._groups.grant_to_survivors(unable, seq).as_answer()}
+
+    def _problem_with_inability(self, group: Group, command: ServerUnable) -> str:
+        if not self._is_name_server(command.by):
+            return f"{shown(command.by[0])}/{command.by[1]} is not the name server"
+        if group.pending is None or command.epoch != group.pending.epoch:
+            return f"epoch {command.epoch} is not pending"
+        if command.server not in (*group.pending.servers, *group.active.servers):
+            return f"{shown(command.server[0])} is no server of this group"
+        return ""
 
     def drop_group(self, seq: int, command: DropGroup) -> Answer:
         """By its leader when all have left; by the name server when its servers are lost and it may not wait."""

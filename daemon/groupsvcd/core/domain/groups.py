@@ -25,12 +25,10 @@ from groupsvc.wire.limits import GROUP_NAME_CHARS_MAX
 
 from ..views import AttributeValue, NodeId, Server, View
 from .commands import shown
-from .limits import ATTRIBUTES_BYTES_MAX, GROUP_SERVERS_MAX, GROUP_SERVERS_WANTED
+from .limits import GROUP_SERVERS_MAX, GROUP_SERVERS_WANTED
 from .nodes import NAME_CHARACTERS, UP, NodeTable
 
 _NAME_CHARACTERS = NAME_CHARACTERS | {"/"}
-_QUORUM_LOST_WORDS = ("wait", "continue", "dissolve")
-_encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class Group(msgspec.Struct, frozen=True, array_like=True):
@@ -43,6 +41,7 @@ class Group(msgspec.Struct, frozen=True, array_like=True):
     newest_epoch: int
     active: View
     pending: View | None
+    unable: tuple[Server, ...] = ()  # up, and known to have nothing of the stream any more
 
     @property
     def newest(self) -> View:
@@ -92,27 +91,6 @@ def problem_with_name(name: str) -> str:
         return f"group name {shown(name)} must be 1 to {GROUP_NAME_CHARS_MAX} of the characters A-Z a-z 0-9 . _ / -"
     if name.startswith("_"):
         return f"group name {shown(name)} begins with _, which is reserved"
-    return ""
-
-
-def problem_with_attributes(attributes: dict[str, AttributeValue]) -> str:
-    """Why no group can have these attributes, or "". Names unknown here belong to other layers."""
-    if len(_encoder.encode(attributes)) > ATTRIBUTES_BYTES_MAX:
-        return f"the attributes take more than {ATTRIBUTES_BYTES_MAX} bytes"
-    wanted = attributes.get("replicas", GROUP_SERVERS_WANTED)
-    if type(wanted) is not int or not 1 <= wanted <= GROUP_SERVERS_MAX:
-        return f"attribute replicas must be a whole number from 1 to {GROUP_SERVERS_MAX}"
-    k = attributes.get("commit_k", 1)
-    if type(k) is not int or not 1 <= k <= wanted:
-        return f"attribute commit_k must be a whole number from 1 to replicas, which is {wanted}"
-    durable = attributes.get("durable", False)
-    if type(durable) is not bool:
-        return "attribute durable must be true or false"
-    words = ("wait",) if durable else _QUORUM_LOST_WORDS
-    if attributes.get("on_quorum_lost", words[0]) not in words:
-        return (
-            f"attribute on_quorum_lost of a {'durable' if durable else 'volatile'} group must be {' or '.join(words)}"
-        )
     return ""
 
 
@@ -183,8 +161,8 @@ class GroupTable:
         return (name, node.state_id) if durable else (name, node.incarnation)
 
     def is_server_up(self, group: Group, server: Server) -> bool:
-        """Whether this very process (durable groups: a process with this very disk) is up."""
-        return self.server_of(server[0], group.durable) == server
+        """Whether this very process (durable groups: a process with this very disk) is up, and may have the stream."""
+        return self.server_of(server[0], group.durable) == server and server not in group.unable
 
     def leads(self, group: Group, by: NodeId) -> bool:
         """Whether ``by`` is up and leads the active view."""
@@ -193,9 +171,11 @@ class GroupTable:
         return self.server_of(by[0], group.durable) in group.active.servers
 
     def servers_gone(self, group: Group) -> int:
-        """How many servers of the active view are gone. The disk of a durable group never is, for all we know."""
+        """How many servers of the active view are gone, or have nothing any more. A disk may always come back."""
         return sum(
-            1 for name, which in group.active.servers if isinstance(which, int) and self._nodes.is_gone((name, which))
+            1
+            for name, which in group.active.servers
+            if (name, which) in group.unable or (isinstance(which, int) and self._nodes.is_gone((name, which)))
         )
 
     def lacks_servers(self, group: Group) -> bool:
@@ -232,27 +212,28 @@ class GroupTable:
         self.put(granted)
         return granted
 
-    def grant_to_survivors(self, group: Group, seq: int) -> None:
+    def grant_to_survivors(self, group: Group, seq: int) -> Group:
         """Servers have changed: grant to those of the newest view, then of the active one, that are up."""
         active = group.active.servers
         candidates = dict.fromkeys((*group.newest.servers, *active))
         servers = tuple(server for server in candidates if self.is_server_up(group, server))[: group.servers_wanted]
         if not servers:
-            self.put(msgspec.structs.replace(group, pending=None))
-            return
+            waiting = msgspec.structs.replace(group, pending=None)
+            self.put(waiting)
+            return waiting
         of_active = [name for name, which in servers if (name, which) in active]
         stays = group.active.leader in of_active and group.active.leader in group.newest.names
         leader = group.active.leader if stays else (of_active or [servers[0][0]])[0]
         # Once the quorum is lost for ever it stays so, whoever is to go on: also who opened what a forced grant chose.
         forced = group.pending is not None and group.pending.forced
-        self.grant(group, seq, leader, servers, k=min(group.k_wanted, len(servers)), forced=forced)
+        return self.grant(group, seq, leader, servers, k=min(group.k_wanted, len(servers)), forced=forced)
 
     def activate(self, group: Group, seq: int) -> Group:
         """Entry ``seq`` makes the pending view the active one."""
         if group.pending is None:
             return group
         active = msgspec.structs.replace(group.pending, activated=seq)
-        activated = msgspec.structs.replace(group, active=active, pending=None)
+        activated = msgspec.structs.replace(group, active=active, pending=None, unable=())
         self.put(activated)
         return activated
 

@@ -300,7 +300,7 @@ class NameServer:
     def on_complaint(self, sender: str, incarnation: int, complaint: Complaint) -> None:
         """A server does not hear the leader of its group."""
         if self.grants is not None and self.may_acknowledge:
-            self.grants.on_complaint((sender, incarnation), complaint.group, complaint.epoch)
+            self.grants.on_complaint((sender, incarnation), complaint.group, complaint.epoch, unable=complaint.unable)
 
     def on_orphan(self, sender: str, incarnation: int, orphan: Orphan) -> None:
         """A receiver has lost all its servers."""

@@ -29,7 +29,6 @@ from .group_carrier import GroupCarrier
 from .group_settings import GroupSettings
 from .phases import Phase
 from .roll import Roll, decode_checkpoint, encode_checkpoint
-from .user import other_machines
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
@@ -107,6 +106,7 @@ class Entrance:
 
     def _take_record(self, record: dict[str, Any]) -> None:
         self._is_called(record["id"], record["attributes"])
+        self.group.prescreen()
 
     def _is_called(self, group_id: int, attributes: dict[str, AttributeValue]) -> None:
         group, parameters = self.group, self.station.parameters
@@ -120,6 +120,7 @@ class Entrance:
             about=group.about() if is_on_disk else None,
         )  # fmt: skip
         group.submitter = group.known_as(group_id, group)
+        group.submitter.inline_bytes_max = group.settings.inline_bytes_max
         group.submitter.disseminate = group.disseminate
         self.turn.effects.append(Subscribe(topic_of(group_id)))
 
@@ -127,8 +128,8 @@ class Entrance:
 
     def _insert_into(self, record: dict[str, Any]) -> None:
         self._take_record(record)
-        if self.group.settings.machine != (self.group.machine is not None):
-            self.group.end(other_machines(self.group.settings.machine))
+        if not self.group.users:
+            self.group.end("nobody on this node takes part in a group like this")
             return
         self._leader = record["active"]["leader"]
         self.group.phase = Phase.INSERTING
@@ -170,7 +171,8 @@ class Entrance:
         """This group is no more, or we are not in it any more: who still wants it begins anew."""
         group = self.group
         if group.phase in (Phase.INSERTING, Phase.RETURNING):
-            group.returning, group.users = [*group.returning, *group.users], []
+            group.returning = [*group.returning, *group.applications]
+            group.forget_users()
         group.end(reason)
 
     def on_not_leader(self, message: NotLeader) -> None:
@@ -256,6 +258,7 @@ class Entrance:
         """This node was declared down, and goes on as a new process with the same disk."""
         group = self.group
         group.submitter = group.known_as(group.id, group)
+        group.submitter.inline_bytes_max = group.settings.inline_bytes_max
         group.submitter.disseminate = group.disseminate
         if group.seat is not None:
             epoch = group.seat.replica.log.accepted

@@ -79,7 +79,7 @@ class Granted:
 
     def genesis(self) -> tuple[bytes, ...]:
         """Nobody who reports has the stream: all who had it are lost for ever, or no disk ever had anything of it."""
-        is_durable = isinstance(self.base.servers[0][1], str)
+        is_durable = any(isinstance(disk, str) for _, disk in self.base.servers)
         is_lost = self.granted.forced or is_durable
         invariant(is_lost, f"nobody of {self._asked} has the stream of epoch {self.base.epoch}")
         return ()

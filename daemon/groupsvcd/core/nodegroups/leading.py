@@ -80,6 +80,7 @@ class Leading:
         self._waiting: dict[NodeId, Line] = {}
         self._data_held: dict[PayloadId, set[str]] = {}
         self._proposed: tuple[ServerId, ...] = ()
+        self._pending: tuple[ServerId, ...] = ()  # of the view that was granted since, as far as we know
         self._propose_not_before = self.turn.now
         self._beat_at = self.turn.now + self._timers.beat_interval
         self._dropping = False
@@ -106,12 +107,16 @@ class Leading:
     def on_insert(self, sender: Sender, insert: Insert) -> None:
         """A node wants to carry the group."""
         node = (sender.name, sender.incarnation)
-        if node in self.group.roll.members:
+        term = self.group.roll.members.get(node)
+        if term is not None and insert.term <= term:
             self.welcome(node, self.server.delivered)
         elif self.station.is_up(node) and node not in self._inserting and not self._dropping:
             older = [other for other in self.group.roll.members if other[0] == node[0] and other not in self._failing]
             if older:
                 self._fail(tuple(older))
+            if term is not None and node not in self._removing:
+                self._removing.add(node)
+                self._order(NodeRemoved(node))  # it had left; that was lost with the tail of an earlier view
             self._inserting.add(node)
             self._order(NodeInserted(node, insert.term, insert.last_n))
             self._origins.welcome(node, insert.last_n)
@@ -138,7 +143,8 @@ class Leading:
         """Order the removal of those who leave and are no servers."""
         for node in sorted(self.group.leaving):
             server = self._server_of(node)
-            if server not in self.view.servers and server not in self._proposed and node not in self._removing:
+            is_needed = server in (*self.view.servers, *self._proposed, *self._pending)
+            if not is_needed and node not in self._removing:
                 self._removing.add(node)
                 self._order(NodeRemoved(node))
 
@@ -423,10 +429,16 @@ class Leading:
         self._proposed = ()
         self._propose_not_before = self.turn.now + self._timers.repeat_first
         group = answer.get("group")
+        pending = group.get("pending") if group is not None else None
+        self._pending = View.from_answer(pending).servers if pending is not None else ()
         if answer.get("ok") and group is not None and self.group.seat is not None and self.group.seat.leading is self:
-            pending, base = group.get("pending"), group["active"]
             if pending is not None and pending["epoch"] == answer["epoch"] and pending["leader"] == self.turn.node:
-                self.group.seat.take_grant(View.from_answer(pending), View.from_answer(base))
+                self.group.seat.take_grant(View.from_answer(pending), View.from_answer(group["active"]))
+
+    @property
+    def may_stay(self) -> bool:
+        """Whether nothing was asked for that makes somebody else leader, or ends the group."""
+        return not self._proposed and not self._dropping
 
     def _drop(self) -> None:
         self._dropping = True

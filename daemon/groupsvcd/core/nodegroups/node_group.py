@@ -42,11 +42,14 @@ from .entrance import Entrance
 from .group_carrier import GroupCarrier
 from .group_settings import GroupSettings
 from .phases import Phase
+from .prescreen import problem_with
 from .roll import Roll, decode_checkpoint, encode_checkpoint
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter
-from .user import Machine, User, other_machines
+from .user import Application, Machine, User
+
+LAGGED = "lagged: entries that were not delivered here are no longer kept"
 
 _about_encoder = msgspec.msgpack.Encoder()
 _about_decoder = msgspec.msgpack.Decoder(tuple[str, dict[str, AttributeValue]])
@@ -75,11 +78,12 @@ class NodeGroup:
         self.settings = GroupSettings(attributes, station.parameters)
         self.phase = Phase.FINDING
         self.users: list[User] = []
-        self.returning: list[User] = []
+        self.applications: list[Application] = []  # those of the users, in the same order
+        self.returning: list[Application] = []  # who joins again when this node has left
         self.leaving: set[NodeId] = set()  # who told us, as leader, that it leaves
         self.roll = Roll(self.settings.logical_lifetime)
         self.machine: Machine | None = None
-        self.late_machine: Machine | None = None  # of a program that came when the group was carried already
+        self._machine_user: User | None = None  # whose it is
         self.carrier: GroupCarrier | None = None
         self.seat: Seat | None = None
         self.submitter: Submitter | None = None
@@ -122,31 +126,62 @@ class NodeGroup:
 
     # --- Users ---
 
-    def add_user(self, user: User, machine: Machine | None = None) -> None:
-        """Somebody on this node takes part."""
+    def add_user(self, application: Application) -> None:
+        """Somebody on this node takes part, if the group is what it asked for."""
         if self.is_leaving:
-            self.returning.append(user)  # it joins again when this node has left
-            return
-        if self.seat is not None and not self.users and self.settings.machine != (machine is not None):
-            user.lost(other_machines(self.settings.machine))
+            self.returning.append(application)
             return
         self.hand_up()
-        if self.seat is not None and self.machine is None:
-            self.late_machine = machine
-        self.users.append(user)
+        problem = problem_with(application, self.settings, self.machine) if self.id else ""
+        if problem:
+            self.turn.mark("group-prescreened")
+            application.user.lost(problem)
+            return
+        self.users.append(application.user)
+        self.applications.append(application)
+        if self.seat is None and self.machine is None:
+            self._bring(application)
         if self.phase is Phase.CARRYING:
-            self._tell_joined(user)
+            self._tell_joined(application)
 
-    def _tell_joined(self, user: User) -> None:
-        machine, self.late_machine = self.late_machine, None
-        user.joined(self.id, self.delivered if machine is None else 0, tuple(self.roll.members))
-        if machine is not None:
-            self.machine = machine
-            self._catch_up(user, machine)
+    def _bring(self, application: Application) -> None:
+        if application.machine is not None:
+            self.machine, self._machine_user = application.machine, application.user
 
-    def _catch_up(self, user: User, machine: Machine) -> None:
+    def prescreen(self) -> None:
+        """It is known what the group is: who asked for another one does not take part in it."""
+        owner_first = sorted(self.applications, key=lambda application: application.user is not self._machine_user)
+        for application in owner_first:
+            present = self.machine if application.user is not self._machine_user else None
+            problem = problem_with(application, self.settings, present)
+            if problem:
+                self.turn.mark("group-prescreened")
+                self._forget_user(application.user)
+                application.user.lost(problem)
+
+    def _forget_user(self, user: User) -> None:
+        position = self.users.index(user)
+        del self.users[position], self.applications[position]
+        if user is self._machine_user:
+            self.machine = self._machine_user = None  # nobody applies entries to it any more
+
+    def forget_users(self) -> list[User]:
+        """Nobody takes part any more; returns who did."""
+        users, self.users, self.applications = self.users, [], []
+        self.machine = self._machine_user = None
+        return users
+
+    def _tell_joined(self, application: Application) -> None:
+        user, is_late = application.user, self.machine is None and application.machine is not None
+        user.joined(self.id, 0 if is_late else self.delivered, tuple(self.roll.members))
+        if is_late:
+            self._bring(application)
+            self._catch_up(user, self.machine)
+
+    def _catch_up(self, user: User, machine: Machine | None) -> None:
         """The group was carried here without its machine, which has to apply what came since the checkpoint."""
         assert self.seat is not None
+        assert machine is not None
         self.turn.mark("group-machine-late")
         log = self.seat.replica.log
         if log.checkpoint_seq:
@@ -157,13 +192,14 @@ class NodeGroup:
 
     def remove_user(self, user: User) -> None:
         """Somebody on this node takes part no longer; with the last one the node leaves."""
-        if user in self.returning:
-            self.returning.remove(user)
+        waiting = [application for application in self.returning if application.user is user]
+        if waiting:
+            self.returning.remove(waiting[0])
             user.lost("left")
         if user not in self.users:
             return
         self.hand_up()
-        self.users.remove(user)
+        self._forget_user(user)
         user.lost("left")
         if self.users:
             return
@@ -221,8 +257,8 @@ class NodeGroup:
         self._changed_at = 0
         self.turn.journal("joined", group=self.id, seq=self.delivered)
         self.link()
-        for user in tuple(self.users):
-            self._tell_joined(user)
+        for application in tuple(self.applications):
+            self._tell_joined(application)
         if self._is_to_leave and not self.users:
             self.leave()
 
@@ -262,11 +298,25 @@ class NodeGroup:
         seat = self.seat
         if seat is None:
             return
-        if seat.leading is not None:
+        if seat.leading is not None and self.returning and seat.leading.may_stay:
+            self._stay()
+        elif seat.leading is not None:
             self.leaving.add(self.station.me)
             seat.leading.consider_view()
         elif seat.replica.leader and seat.replica.leader != self.turn.node:
             self.turn.send(seat.replica.leader, Leave(self.id, self.key))
+
+    def _stay(self) -> None:
+        """Somebody needs the group again, and nobody else can lead it, or not yet: a disk that no other member has."""
+        self.turn.mark("group-stays")
+        self.phase = Phase.CARRYING
+        self.leaving.discard(self.station.me)
+        self._repeat_at = math.inf
+        returning, self.returning = self.returning, []
+        for application in returning:
+            self.add_user(application)
+        if not self.users:
+            self.leave()
 
     def on_left(self, sender: Sender, message: Left) -> None:
         """We are no member."""
@@ -290,7 +340,7 @@ class NodeGroup:
             self.turn.journal("group_lost", group=self.id, seq=self.delivered, reason=reason)
             self.turn.effects.append(Unsubscribe(topic_of(self.id)))
             self.station.links.forget(self.id)
-        users, self.users = self.users, []
+        users = self.forget_users()
         self._over(self)
         for user in users:
             user.lost(reason)
@@ -305,9 +355,8 @@ class NodeGroup:
         self.key = key
         self.leaving.clear()
         self._inserted_seq, self._repeat_at = 0, math.inf
-        self.machine = self.late_machine = None
         self._is_to_leave = self.is_leaving
-        users, self.users = self.users, []
+        users = self.forget_users()
         self.entrance.go_on()
         for user in users:
             user.lost(reason)
@@ -417,16 +466,19 @@ class NodeGroup:
         if self.machine is not None:
             self.turn.mark("group-resynchronised")
             self.machine.restore(seq, checkpoint.application)
+            for user in [user for user in self.users if user is not self._machine_user]:
+                self._forget_user(user)
+                user.lost(LAGGED)
         elif self.phase is Phase.RETURNING:
             self._changed_at = seq
         elif self.users:
             self.turn.mark("group-lagged")
-            self.forsake("lagged: entries that were not delivered here are no longer kept")
+            self.forsake(LAGGED)
 
     def forsake(self, reason: str) -> None:
         """The users have lost the group. The node leaves in due form: it may be one of the servers."""
         self.hand_up()
-        users, self.users = self.users, []
+        users = self.forget_users()
         if self.phase is Phase.CARRYING:
             self.leave()
         for user in users:

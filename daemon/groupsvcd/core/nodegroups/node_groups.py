@@ -58,7 +58,7 @@ from .phases import Phase
 from .seat import Seat
 from .station import Station
 from .submitter import PAYLOAD_BYTES_MAX, Submitter
-from .user import Keeper, Machine, User
+from .user import Application, Keeper, Machine, User
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, DataAsk, Refused, GroupIs)
 """Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
@@ -147,14 +147,19 @@ class NodeGroups:
         """``user`` takes part in the group, which is formed if there is none.
 
         With a ``machine`` this node has the state that all entries of the group add up to, from the newest checkpoint
-        on. Either all members have one or none: it is the first user on a node that decides for it.
+        on. Either all members have one or none. If the group is there already, what ``attributes`` state must be so in
+        it; else ``user`` is told ``lost`` with a reason that names what differs.
         """
+        self._join(name, Application(user, attributes, machine))
+
+    def _join(self, name: str, application: Application) -> None:
         group = self._by_name.get(name)
         if group is None:
-            group = self._new(name, {**attributes, "machine": True} if machine is not None else attributes)
-            group.machine = machine
+            group = self._new(name, application.formed_with)
+            group.add_user(application)
             group.entrance.find()
-        group.add_user(user, machine)
+        else:
+            group.add_user(application)
         self._touched[group] = None
 
     def adopt(self, answer: dict[str, Any]) -> None:
@@ -162,7 +167,7 @@ class NodeGroups:
         record = answer["group"]
         if record["name"] not in self._by_name:
             group = self._new(record["name"], record["attributes"])
-            group.add_user(Keeper())
+            group.add_user(Application(Keeper()))
             group.entrance.adopt(answer)
             self._touched[group] = None
 
@@ -263,8 +268,8 @@ class NodeGroups:
         self._planned.pop(group.key, None)
         if self._by_name.get(group.name) is group:
             del self._by_name[group.name]
-        for user in group.returning:
-            self.join(group.name, group.attributes, user, group.machine or group.late_machine)
+        for application in group.returning:
+            self._join(group.name, application)
 
     def start_again(self, reason: str) -> None:
         """This node goes on under a new incarnation: what the old one carried goes on without it."""
@@ -318,7 +323,8 @@ class NodeGroups:
         """We are to lead or serve what we do not carry: perhaps a durable group, formed here just before a restart."""
         mine = self.station.my_server(durable=True)
         is_new = isinstance(message, Grant) and message.name not in self._by_name
-        if isinstance(message, Grant) and is_new and mine[1] and mine in message.base.servers:
+        is_first = isinstance(message, Grant) and message.base.epoch == message.stream  # no view since it was formed
+        if isinstance(message, Grant) and is_new and is_first and mine[1] and mine in message.base.servers:
             group = self._new(message.name, message.attributes)
             group.entrance.on_grant(message)
             assert group.seat is not None
@@ -328,12 +334,11 @@ class NodeGroups:
             self._cannot_serve(message)
 
     def _cannot_serve(self, message: Grant | Claim | Open) -> None:
-        """Tell the name server, so that it grants without us."""
+        """Tell the name server, which knows whether anybody counts on us, so that it does without us."""
         view, member = message.view, self.station.member
         if view is not None and member.hears_leader and not member.isolated:
-            if any(self.station.my_server(durable=durable) in view.servers for durable in (False, True)):
-                self.turn.mark("group-cannot-serve")
-                self.turn.send(member.leader, Complaint(message.stream, view.epoch))
+            self.turn.mark("group-cannot-serve")
+            self.turn.send(member.leader, Complaint(message.stream, view.epoch, unable=True))
 
     def _to_outsider(self, outsider: Outsider, message: StreamMessage) -> None:
         if isinstance(message, Accepted):

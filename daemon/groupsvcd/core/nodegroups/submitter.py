@@ -50,7 +50,7 @@ class Submitter:
         self.stream = stream
         self.disseminate: Callable[[int, bytes], None] = lambda n, payload: None  # how large payloads leave
         self.told: Callable[[int], None] | None = None  # who does not see entries delivered
-        self._inline_bytes_max = inline_bytes_max
+        self.inline_bytes_max = inline_bytes_max  # the same for all submissions to a group
         self._timers = timers
         self._bodies: deque[bytes] = deque()  # numbers first .. last
         self._bytes = 0
@@ -99,7 +99,7 @@ class Submitter:
         """Take these in; returns the number of the first, 0 if the window is full."""
         waiting = self._bodies
         size = len(bodies[0]) if len(bodies) == 1 else sum(map(len, bodies))
-        if size > self._inline_bytes_max:
+        if size > self.inline_bytes_max:
             self._large_upto = self._first + len(waiting) + len(bodies) - 1
         first = self._first + len(waiting)
         if len(waiting) + len(bodies) > OUTSTANDING_ENTRIES_MAX or self._bytes + size > OUTSTANDING_BYTES_MAX:
@@ -125,7 +125,7 @@ class Submitter:
     def _disseminate(self, first: int) -> None:
         for n in range(first, min(self._sent_upto, self._large_upto) + 1):
             body = self._bodies[n - self._first]
-            if len(body) > self._inline_bytes_max:
+            if len(body) > self.inline_bytes_max:
                 self.disseminate(n, body)
 
     def disseminate_again(self, n: int) -> None:
@@ -144,7 +144,7 @@ class Submitter:
         chunk: list[bytes | tuple[int, int]] = []
         size = 0
         for payload in payloads:
-            is_large = len(payload) > self._inline_bytes_max
+            is_large = len(payload) > self.inline_bytes_max
             body = (len(payload), crc32(payload)) if is_large else payload
             if chunk and (size + len(body) > SUBMIT_BYTES_MAX or len(chunk) >= SUBMIT_ENTRIES_MAX):
                 self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk), self._first - 1))

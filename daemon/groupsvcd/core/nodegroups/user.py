@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import attrs
+
 from ..stream.entries import Entry
-from ..views import NodeId
+from ..views import AttributeValue, NodeId
 
 
 class User(Protocol):
@@ -59,8 +61,15 @@ class Keeper:
         """So be it."""
 
 
-def other_machines(have_machines: bool) -> str:
-    """Why somebody with or without a machine cannot take part."""
-    if have_machines:
-        return "the members of this group have a state machine; join with one"
-    return "the members of this group have no state machine; join without one"
+@attrs.frozen(eq=False)
+class Application:
+    """How somebody asked to take part: what the group is to be like, and what it brings."""
+
+    user: User
+    attributes: dict[str, AttributeValue] = attrs.field(factory=dict)
+    machine: Machine | None = None
+
+    @property
+    def formed_with(self) -> dict[str, AttributeValue]:
+        """The attributes of the group, if there is none yet."""
+        return {**self.attributes, "machine": True} if self.machine is not None else self.attributes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupsvcd.core.domain.commands import AnyCommand, ContinueGroup, DropGroup, ProposeView
+from groupsvcd.core.domain.commands import AnyCommand, ContinueGroup, DropGroup, ProposeView, ServerUnable
 from groupsvcd.core.domain.grants import COMPLAINTS_WITHIN_S, Grants
 from groupsvcd.core.parameters import Timers
 from groupsvcd.core.peer_messages import Grant, GroupIs, PeerMessage
@@ -60,11 +60,11 @@ class Office:
             self.grants.look()
             self.grants.watch()
 
-    def complain(self, *names: str, epoch: int | None = None) -> None:
-        """These servers do not hear their leader."""
+    def complain(self, *names: str, epoch: int | None = None, unable: bool = False) -> None:
+        """These servers do not hear their leader, or have nothing of the group any more."""
         for name in names:
             at = self.scene.group(self.id).active.epoch if epoch is None else epoch
-            self.grants.on_complaint((name, 1), self.id, at)
+            self.grants.on_complaint((name, 1), self.id, at, unable=unable)
 
 
 def _served() -> Office:
@@ -349,3 +349,59 @@ def test_a_new_name_server_counts_anew_how_long_a_quorum_has_been_lost() -> None
     assert [] == office.ordered
     office.pass_time(1.0)
     assert [ContinueGroup] == [type(command) for command in office.ordered]
+
+
+# --- Servers that have nothing any more ---
+
+
+def test_a_server_that_has_nothing_is_done_without() -> None:
+    """As if its node were down, for this group alone; a late word of an older grant changes nothing."""
+    office = _served()
+    office.scene.down("d")
+    pending = office.scene.group(office.id).pending
+    assert pending is not None
+    office.complain("e", epoch=pending.epoch, unable=True)
+    assert [ServerUnable(office.id, pending.epoch, E, ("a", 1))] == office.ordered
+    group = office.scene.group(office.id)
+    assert group.pending is not None
+    assert ((E,), (F,), "f") == (group.unable, group.pending.servers, group.pending.leader)
+    office.complain("f", epoch=pending.epoch, unable=True)
+    assert group == office.scene.group(office.id)
+
+
+def test_who_only_does_not_hear_a_leader_that_is_still_to_be_confirmed_has_not_lost_anything() -> None:
+    """It may have opened the log of that very view, and be the only one that has it."""
+    office = _served()
+    office.scene.down("d")
+    pending = office.scene.group(office.id).pending
+    assert pending is not None
+    office.complain("e", "f", epoch=pending.epoch)
+    assert [] == office.ordered
+
+
+def test_a_quorum_is_lost_with_servers_that_are_gone_or_have_nothing() -> None:
+    """The forced view's leader is not told to wait for the report of one who has none to give."""
+    office = _served()
+    office.scene.gone("d")
+    pending = office.scene.group(office.id).pending
+    assert pending is not None
+    office.complain("e", epoch=pending.epoch, unable=True)
+    office.pass_time(3.0)
+    assert [ServerUnable, ContinueGroup] == [type(command) for command in office.ordered]
+    grants = [grant for _, grant in office.told() if isinstance(grant, Grant) and grant.view.forced]
+    assert {("f", (D, F))} == {(grant.view.leader, grant.base.servers) for grant in grants}
+    office.scene.activate(office.id)
+    assert () == office.scene.group(office.id).unable
+
+
+def test_a_durable_group_waits_also_for_a_disk_that_was_of_no_use() -> None:
+    """Nothing stable is given up as long as other disks may come back."""
+    office = Office(durable=True)
+    servers = [(name, f"disk-{name}") for name in "def"]
+    office.scene.serve(office.id, *servers, k=2)
+    office.scene.down("d")
+    pending = office.scene.group(office.id).pending
+    assert pending is not None
+    office.complain("e", epoch=pending.epoch, unable=True)
+    office.pass_time(30.0)
+    assert [ServerUnable] == [type(command) for command in office.ordered]

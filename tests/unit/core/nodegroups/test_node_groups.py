@@ -373,3 +373,53 @@ def test_submitting_to_a_group_that_this_node_does_not_carry_is_not_taken() -> N
     """There is ``send`` for that."""
     nodes = Carriers.with_group("DEF")
     assert 0 == nodes.submit("G", "a")
+
+
+# --- Grants to who cannot take them ---
+
+
+def test_a_grant_to_a_node_that_no_longer_carries_the_group_goes_to_another() -> None:
+    """E has ended its part without a word, and is to lead now: it says so, and F leads with all that was stable."""
+    nodes = Carriers.with_group("DEFG", replicas=4, commit_k=3)
+    nodes.submit("F", "a")
+    nodes.run(0.2)
+    nodes.act("E", lambda groups: nodes.part("E").end("the test wants it so"))
+    nodes.die("D")
+    nodes.run(1.0)
+    assert ["none", "leader", "server"] == nodes.roles("EFG")
+    assert not nodes.record().active.forced
+    nodes.submit("F", "b")
+    nodes.run(0.5)
+    assert ["a", "b"] == nodes.texts("F") == nodes.texts("G")
+
+
+def test_servers_that_have_nothing_any_more_count_as_lost() -> None:
+    """With D gone and E without the group two of three are lost: F goes on with what it has, and says so."""
+    nodes = Carriers.with_group("DEF")
+    nodes.submit("F", "a")
+    nodes.run(0.2)
+    nodes.act("E", lambda groups: nodes.part("E").end("the test wants it so"))
+    nodes.die("D")
+    nodes.run(1.0)
+    assert ["none", "recovering"] == nodes.roles("EF")
+    nodes.run(5.0)
+    assert ["none", "leader"] == nodes.roles("EF")
+    assert nodes.record().active.forced
+    nodes.submit("F", "b")
+    nodes.run(0.5)
+    assert ["a", "b"] == nodes.texts("F")
+    assert [] == nodes.user("F").losses
+    nodes.join("E")
+    nodes.run(1.0)
+    assert ["server", "leader"] == nodes.roles("EF")
+
+
+def test_a_view_with_a_server_that_no_longer_carries_the_group_is_replaced() -> None:
+    """F is only to serve: E, who leads, would wait for it for ever if all must hold an entry."""
+    nodes = Carriers.with_group("DEF", commit_k=3)
+    nodes.act("F", lambda groups: nodes.part("F").end("the test wants it so"))
+    nodes.die("D")
+    nodes.run(1.0)
+    nodes.submit("E", "b")
+    nodes.run(0.5)
+    assert (["leader", "none"], ["b"]) == (nodes.roles("EF"), nodes.texts("E"))

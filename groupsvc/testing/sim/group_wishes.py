@@ -1,0 +1,68 @@
+"""What simulated programs ask of a group: which attributes it is to have.
+
+If there is no such group yet, a program says what it is to be like. If there is one, most programs take it as it is,
+some state what it is, and a few state something else: those must be refused, with an answer that names what differs,
+and nobody else may be. Whether there is one is read from the directory of a node, so it may be old news: two programs
+that form a group at the same time with different wishes meet as well.
+
+All choices come from a stream of random numbers of their own.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from groupsvcd.core.views import AttributeValue
+
+if TYPE_CHECKING:
+    from .world import World
+
+Attributes = dict[str, AttributeValue]
+
+STATED = 0.2
+"""Share of the programs that state what the group is."""
+
+OTHERWISE = 0.05
+"""Share of those that ask for another one."""
+
+
+class Wishes:
+    """The wishes of all programs of a world."""
+
+    def __init__(self, world: World, rng: random.Random) -> None:
+        self.world = world
+        self.rng = rng
+
+    def attributes(self, group: str, drawn: Attributes) -> Attributes:
+        """What a program states when it joins ``group``; ``drawn`` is how it would form it."""
+        present = self._present(group)
+        if present is None:
+            return {**drawn, **self._more(drawn)}
+        chance = self.rng.random()
+        if chance < OTHERWISE:
+            return {**present, "replicas": 1 + int(present.get("replicas", 3) == 1), "commit_k": 1}
+        return present if chance < OTHERWISE + STATED else {}
+
+    def _present(self, group: str) -> Attributes | None:
+        """What the group is, as far as the directory of the name server, or of any voter, knows."""
+        for name in (self.world.name_server(), *self.world.voters):
+            engine = self.world.nodes[name].engine if name else None
+            directory = getattr(getattr(engine, "voter", None), "directory", None)
+            if directory is not None:
+                record = directory.groups.named(group)
+                return None if record is None else dict(record.attributes)
+        return None
+
+    def _more(self, drawn: Attributes) -> Attributes:
+        rng, found = self.rng, Attributes()
+        replicas = drawn.get("replicas", 3)
+        assert isinstance(replicas, int)
+        for name in ("data_k", "checkpoint_k"):
+            if rng.random() < 0.3:
+                found[name] = rng.randint(1, replicas)
+        if rng.random() < 0.5:
+            found["checkpoint_every"] = rng.choice([3, 10, 40, 300])
+        if rng.random() < 0.3:
+            found["inline_bytes_max"] = rng.choice([0, 12, 500])
+        return found
