@@ -5,10 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import pytest
+
 from groupsvc.testing.sim import World
 from groupsvcd.core.engine import Engine
-from groupsvcd.core.events import LocalCall
+from groupsvcd.core.events import LocalCall, PeerFrame
 from groupsvcd.core.nodegroups.node_groups import GroupStatus
+from groupsvcd.core.peer_messages import Grant, PeerMessage
+from groupsvcd.core.views import View
 
 from .test_group_machines import Tally
 
@@ -18,7 +22,7 @@ ALL = ("n1", "n2", "n3", "n4", "n5")
 class Stage:
     """Machines of one durable group on the nodes of a calm world; all nodes have disks."""
 
-    def __init__(self, **parameters: Any) -> None:
+    def __init__(self, without_disk: tuple[str, ...] = (), **parameters: Any) -> None:
         values = {
             "durable": True,
             "group_checkpoint_every": 20,
@@ -26,7 +30,8 @@ class Stage:
             "checkpoint_block_bytes": 256,
             **parameters,
         }
-        self.world = World(3, 5, voters=3, parameters=values, drift=False)
+        of = {name: {"durable": False} for name in without_disk}
+        self.world = World(3, 5, voters=3, parameters=values, parameters_of=of, drift=False)
         self.world.run(until=3.0)
         self.tallies: dict[str, Tally] = {}
         self.sent = ""
@@ -79,6 +84,36 @@ class Stage:
         """The group at ``name``."""
         found = [status for status in self.engine(name).groups.status() if status.name == "g"]
         return found[0] if found else None
+
+    def hits(self, *marks: str) -> bool:
+        """Whether the engines have been to all these places."""
+        return all(self.world.marks.get(mark) for mark in marks)
+
+    def name_server(self) -> Engine:
+        """The engine of the name server."""
+        name = self.world.name_server()
+        assert name is not None
+        return self.engine(name)
+
+    def group_id(self) -> int:
+        """As the directory has it; 0 if there is no such group."""
+        voter = self.name_server().voter
+        assert voter is not None
+        group = voter.directory.groups.named("g")
+        return group.id if group is not None else 0
+
+    def first_grant(self, leader: str, other: str) -> Grant:
+        """What the name server told ``leader``, which formed the group, when ``other`` was to be a server, too."""
+        mine, others = ((name, self.world.nodes[name].disk.state_id) for name in (leader, other))
+        group_id = self.group_id()
+        base = View(group_id, leader, (mine,), 1, activated=group_id)
+        view = View(group_id + 1, leader, (mine, others), 2, base=group_id, replaces=group_id)
+        return Grant(group_id, "g", {"durable": True, "machine": True}, view, base)
+
+    def hear(self, name: str, message: PeerMessage) -> None:
+        """A message of the name server arrives now."""
+        engine = self.name_server()
+        self.world.nodes[name].step(PeerFrame(engine.turn.node, engine.incarnation, engine.domain, (message,)))
 
     def is_stored(self, name: str) -> bool:
         """Whether the disk of ``name`` has a log of the group."""
@@ -199,6 +234,7 @@ def test_a_damaged_log_is_never_served_and_is_repaired_from_the_others() -> None
     stage.submit("n2", 5)
     stage.run(1.0)
     assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+    assert stage.hits("group-damaged", "group-machine-late")
 
 
 def test_a_leader_with_a_damaged_log_does_not_lead() -> None:
@@ -220,14 +256,12 @@ def test_a_leader_with_a_damaged_log_does_not_lead() -> None:
     assert {"n1", "n2", "n4"} == set(status.servers)
     stage.join("n1", "n4")
     assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+    assert stage.hits("group-damaged", "group-cannot-serve", "group-server-unable")
 
 
 def test_a_node_without_a_disk_can_follow_a_durable_group_but_not_serve_it() -> None:
     """Nor form it: the refusal says why."""
-    stage = Stage()
-    of = {"n4": {"durable": False}}
-    stage.world = World(4, 4, voters=3, parameters={"durable": True}, parameters_of=of, drift=False)
-    stage.world.run(until=3.0)
+    stage = Stage(without_disk=("n4",))
     stage.join("n4")
     assert "a durable group needs a state directory, and n4 has none" == stage.tallies["n4"].lost_because
     stage.join("n1", "n4")
@@ -239,6 +273,126 @@ def test_a_node_without_a_disk_can_follow_a_durable_group_but_not_serve_it() -> 
     assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
 
 
+def test_who_waits_to_join_while_its_node_leaves_is_told_if_the_node_was_declared_down() -> None:
+    """K1. The disk goes on; a call that came to the process before does not, and must not stay open."""
+    stage = Stage()
+    stage.join("n4", "n1", "n2")
+    stage.submit("n1", 5)
+    old = stage.tallies["n2"]
+    stage.world.network.cut([(a, b) for o in ALL if o != "n2" for a, b in ((o, "n2"), ("n2", o))])
+    stage.leave("n2")
+    stage.join("n2")
+    waiting = stage.tallies.pop("n2")
+    stage.run(8.0)
+    stage.world.network.heal_all()
+    stage.run(5.0)
+    assert ("left", "this node was declared down") == (old.lost_because, waiting.lost_because)
+    assert stage.status("n2") is None, "nobody needs it there"
+    stage.join("n2")
+    stage.submit("n2", 5)
+    stage.run(1.0)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+
+
+def test_the_only_node_with_a_disk_carries_the_group_for_the_others() -> None:
+    """Its machine is gone: what it gives to new members is what it has applied, and not what it has heard since."""
+    stage = Stage(without_disk=("n4", "n5"))
+    stage.join("n1", "n4")
+    stage.submit("n1", 25)
+    stage.leave("n1")
+    stage.submit("n4", 50)
+    stage.join("n5")
+    stage.run(2.0)
+    leaving = stage.status("n1")
+    assert leaving is not None
+    assert ("leaving", "leader") == (leaving.phase, leaving.role)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+    stage.leave("n4")
+    stage.leave("n5")
+    stage.run(3.0)
+    assert {None} == {stage.status(name) for name in ALL}
+
+
+def test_who_joins_at_a_leader_that_cannot_leave_takes_part_at_once() -> None:
+    """K1: its call does not wait for what may never happen; and it has the whole state."""
+    stage = Stage(without_disk=("n4", "n5"))
+    stage.join("n1", "n4")
+    stage.submit("n1", 25)
+    stage.leave("n1")
+    stage.submit("n4", 30)
+    stage.join("n1")
+    stage.submit("n1", 5)
+    stage.run(1.0)
+    status = stage.status("n1")
+    assert status is not None
+    assert ("carrying", "leader") == (status.phase, status.role)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+    assert stage.hits("group-stays")
+
+
+def _formed_and_forgotten() -> Stage:
+    """n4 has had the group formed, and dies before its disk knows of it."""
+    stage = Stage()
+    tally = Tally()
+    join = partial(stage.engine("n4").groups.join, "g", {"durable": True}, tally, tally)
+    stage.world.nodes["n4"].step(LocalCall(join))
+    assert stage.world.run_until(lambda: stage.group_id() > 0, within=1.0, every=0.0005)
+    stage.kill("n4")
+    assert not any(log.about for log in stage.world.nodes["n4"].disk.logs.values())
+    stage.run(3.0)
+    stage.start("n4")
+    return stage
+
+
+def test_a_group_that_was_formed_just_before_a_restart_is_carried_after_it() -> None:
+    """Nobody else can have anything of it. From then on the disk knows it: also after another restart."""
+    stage = _formed_and_forgotten()
+    stage.run(3.0)
+    for _ in range(2):
+        status = stage.status("n4")
+        assert status is not None
+        assert ("carrying", "leader") == (status.phase, status.role)
+        stage.kill("n4")
+        stage.run(3.0)
+        stage.start("n4")
+        stage.run(3.0)
+    stage.join("n1", "n4")
+    stage.submit("n1", 5)
+    stage.run(1.0)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+
+
+def test_who_joins_a_group_that_was_formed_here_just_before_a_restart_is_let_in() -> None:
+    """It is asked to lead while it still looks for the leader, which is itself."""
+    stage = _formed_and_forgotten()
+    stage.join("n4")
+    stage.run(5.0)
+    stage.join("n1")
+    stage.submit("n4", 5)
+    stage.run(1.0)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_grant_of_long_ago_brings_back_nothing(restarts: bool) -> None:
+    """V2, L3: this node was to lead, has carried the group, and has left it; its disk has forgotten all of that."""
+    stage = Stage()
+    stage.join("n4", "n1")
+    stage.submit("n1", 5)
+    old = stage.first_grant("n4", "n1")
+    stage.leave("n4")
+    stage.run(2.0)
+    if restarts:
+        stage.kill("n4")
+        stage.run(3.0)
+        stage.start("n4")
+        stage.run(1.0)
+    restored = stage.world.marks["restored"]
+    stage.hear("n4", old)
+    stage.run(3.0)
+    assert (None, restored) == (stage.status("n4"), stage.world.marks["restored"])
+
+
 def test_a_machine_is_not_mixed_with_members_that_have_none() -> None:
     """Whoever has none would give others an empty state."""
     stage = Stage()
@@ -248,20 +402,3 @@ def test_a_machine_is_not_mixed_with_members_that_have_none() -> None:
     stage.world.nodes["n2"].step(LocalCall(lambda: groups.join("g", {}, plain)))
     stage.run(1.0)
     assert "the members of this group have a state machine; join with one" == plain.lost_because
-
-
-def test_who_leaves_and_comes_back_stays_if_no_other_member_has_a_disk() -> None:
-    """The only disk cannot be given up while others follow; a program that joins again need not wait for that."""
-    stage = Stage()
-    of = {"n4": {"durable": False}}
-    stage.world = World(4, 4, voters=3, parameters={"durable": True}, parameters_of=of, drift=False)
-    stage.world.run(until=3.0)
-    stage.join("n1", "n4")
-    stage.submit("n4", 5)
-    stage.leave("n1")
-    stage.run(2.0)
-    stage.join("n1")
-    stage.submit("n4", 5)
-    stage.run(1.0)
-    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
-    assert {"n1", "n4"} == set(stage.tallies)

@@ -133,3 +133,21 @@ def test_a_state_survives_its_leader() -> None:
     stage.join("n5")
     stage.run(2.0)
     assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+
+
+def test_a_machine_that_comes_while_its_node_is_leaving_is_the_one_that_takes_part() -> None:
+    """Not that of the program that has left."""
+    stage = Stage()
+    for name in ("n4", "n1", "n2"):
+        stage.join(name)
+        stage.run(0.5)
+    stage.submit("n1", 25)
+    engine, old = stage.engine("n2"), stage.tallies["n2"]
+    stage.world.nodes["n2"].step(LocalCall(lambda: engine.groups.leave("g", old)))
+    stage.join("n2")
+    stage.run(3.0)
+    before = stage.sent
+    stage.submit("n1", 25)
+    stage.run(1.0)
+    assert {stage.sent} == {tally.text for tally in stage.tallies.values()}
+    assert before == old.text

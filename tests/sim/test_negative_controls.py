@@ -10,12 +10,12 @@ import copy
 import math
 from collections.abc import Sequence
 
-import attrs
+import msgspec
 import pytest
 
 from groupsvc.testing.sim import Habits, Node, Plan, run_plan
 from groupsvc.testing.sim.disk import Disk, Log
-from groupsvcd.core.effects import Effect, Multicast, Persist, ReplyToClient, SendToPeer
+from groupsvcd.core.effects import Effect, Journal, Multicast, Persist, ReplyToClient, SendToPeer
 
 FORGETS_S = 0.3
 SEEDS = 40
@@ -65,8 +65,8 @@ class HastyDisk(Disk):
 
 def _execute_without_looking_at_the_clock(self: Node, effects: Sequence[Effect]) -> None:
     timeless: list[Effect] = [
-        attrs.evolve(effect, valid_until=math.inf)
-        if isinstance(effect, SendToPeer | Multicast | ReplyToClient)
+        msgspec.structs.replace(effect, valid_until=math.inf)
+        if isinstance(effect, SendToPeer | Multicast | ReplyToClient | Journal)
         else effect
         for effect in effects
     ]

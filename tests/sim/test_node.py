@@ -140,6 +140,23 @@ def test_what_a_paused_process_was_about_to_say_is_dropped_when_its_lease_has_en
     assert 1 == world.dropped_stale
 
 
+def test_what_was_not_said_in_time_is_not_told_either() -> None:
+    """L5: a word that hangs on a slow write does not leave any more, and history has no line of it."""
+    world = _world()
+    node = world.nodes["n1"]
+    node.trap = Trap(0, Node.pause)
+    until = node.clock() + 1.0
+    _do(world, "n1", Journal("held", seq=1, valid_until=until), Journal("promise", epoch=3))
+    world.run(until=2.0)
+    node.resume()
+    world.run(until=3.0)
+    assert [3] == [line.epoch for line in _lines(world, "promise")]
+    assert [] == _lines(world, "held")
+    _do(world, "n1", Journal("held", seq=2, valid_until=node.clock() + 1.0))
+    world.run(until=4.0)
+    assert [2] == [line.seq for line in _lines(world, "held")]
+
+
 def test_a_paused_process_drains_its_queue_and_then_gets_a_tick() -> None:
     world = _world()
     world.nodes["n2"].pause()

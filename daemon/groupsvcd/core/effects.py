@@ -88,7 +88,8 @@ class Unsubscribe(msgspec.Struct, frozen=True):
 class Journal(msgspec.Struct, frozen=True):
     """A line for the event journal; the driver adds clocks, node and numbering.
 
-    The fields are those of ``groupsvc.wire.history.HistoryEvent``.
+    The fields are those of ``groupsvc.wire.history.HistoryEvent``. A line about a word that leaves only while it is
+    true has the same ``valid_until``: what was not said is not told either.
     """
 
     op: str
@@ -99,6 +100,7 @@ class Journal(msgspec.Struct, frozen=True):
     n: int = 0
     crc: int = 0
     args: dict[str, Any] = {}
+    valid_until: float = math.inf
 
 
 class Halt(msgspec.Struct, frozen=True):

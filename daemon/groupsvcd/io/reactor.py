@@ -347,6 +347,8 @@ class Reactor:
             self._peers.unsubscribe(effect.topic)
 
     def _journal_event(self, effect: fx.Journal) -> None:
+        if effect.valid_until != math.inf and effect.valid_until < self._clock():
+            return  # nor does what it tells of leave
         notable.tell(effect)
         if self._events is not None:
             self._events.write(effect, self._engine.incarnation)

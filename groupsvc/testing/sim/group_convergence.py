@@ -5,12 +5,14 @@ the members are just those who carry it, one of them leads and has a view whose 
 delivered the same number of entries. Then every program submits once more, and everybody who takes part hears it.
 
 A durable group of whose last view too many disks are lost waits for them for ever; nothing else can be asked of it.
+And the only node with a disk cannot leave one in which others take part: nobody else may hold it.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from groupsvcd.core.domain.groups import Group
 from groupsvcd.core.nodegroups.node_groups import GroupStatus, NodeGroups
 from groupsvcd.core.views import NodeId
 
@@ -36,18 +38,31 @@ def carried(world: World) -> Carried:
 
 def waiting_for_disks(world: World) -> dict[str, int]:
     """Names and ids of the durable groups whose active view has lost more disks than a recovery can do without."""
+    found: dict[str, int] = {}
+    for group in _durable_groups(world):
+        left = sum(1 for name, disk in group.active.servers if _is_whole(world, name, disk, group.id))
+        if left < group.active.promises_needed:
+            found[group.name] = group.id
+    return found
+
+
+def _durable_groups(world: World) -> list[Group]:
+    """Those that the directory knows."""
     name_server = world.name_server()
     engine = world.nodes[name_server].engine if name_server else None
     directory = getattr(getattr(engine, "voter", None), "directory", None)
-    if directory is None:
-        return {}
-    found: dict[str, int] = {}
-    for group in directory.groups.all():
-        if group.durable:
-            left = sum(1 for name, disk in group.active.servers if _is_whole(world, name, disk, group.id))
-            if left < group.active.promises_needed:
-                found[group.name] = group.id
-    return found
+    return [group for group in directory.groups.all() if group.durable] if directory is not None else []
+
+
+def cannot_leave(world: World, found: Carried) -> set[tuple[str, str]]:
+    """(group, node) where a node is the only one with a disk among those who carry a durable group."""
+    alone: set[tuple[str, str]] = set()
+    for name in sorted(found.keys() & {group.name for group in _durable_groups(world)}):
+        nodes = [node for node, _ in found[name]]
+        disks = [node for node in nodes if world.nodes[node].parameters.durable]
+        if len(disks) == 1 < len(nodes):
+            alone.add((name, disks[0]))
+    return alone
 
 
 def _is_whole(world: World, name: str, state_id: int | str, group_id: int) -> bool:
@@ -64,8 +79,9 @@ def open_group_calls(world: World) -> int:
 def group_disagreement(world: World) -> str:
     """What is not whole yet in some group, as a sentence; "" if all is well."""
     found, waiting = carried(world), waiting_for_disks(world)
+    alone = cannot_leave(world, found)
     for name in sorted(found.keys() - waiting.keys()):
-        problem = _problem_with(found[name])
+        problem = _problem_with(found[name], {node for group, node in alone if group == name})
         if problem:
             return f"in group {name} {problem}"
     for member in world.group_users.members:
@@ -74,9 +90,9 @@ def group_disagreement(world: World) -> str:
     return ""
 
 
-def _problem_with(group: dict[NodeId, GroupStatus]) -> str:
+def _problem_with(group: dict[NodeId, GroupStatus], alone: set[str]) -> str:
     for (node, _), status in group.items():
-        if status.phase != "carrying":
+        if status.phase != "carrying" and not (status.phase == "leaving" and node in alone):
             return f"{node} is still {status.phase}"
         if status.role == "recovering":
             return f"{node} still recovers"

@@ -28,15 +28,16 @@ GROUP_MARKS: tuple[str, ...] = (
     "group-complaint", "group-continued", "group-dropped", "group-forced", "group-formed",
     "group-ghost", "group-given-up", "group-handover", "group-insert", "group-lagged", "group-leader-refused",
     "group-not-leader", "group-orphan", "group-promoted", "group-recovered", "group-relayed", "group-resubmit",
-    "group-server-retires", "group-view-shrunk", "group_dropped", "group_lost",
+    "group-returns", "group-server-retires", "group-view-shrunk", "group_dropped", "group_lost",
     "joined", "large-ordered", "members", "payload-asked", "receiver-fetched-checkpoint", "receiver-follows-new-epoch",
     "view_active",
 )  # fmt: skip
 """The same for groups."""
 
 RARE_MARKS: tuple[str, ...] = (
-    "chosen-log-lost", "group-resynchronised", "group-superseded", "group-tail-lost", "group-too-old",
-    "receiver-follows-a-server",
+    "chosen-log-lost", "group-cannot-serve", "group-damaged", "group-machine-late", "group-resynchronised",
+    "group-server-unable", "group-stays", "group-superseded", "group-tail-lost", "group-too-old",
+    "payload-kept-no-longer", "receiver-follows-a-server",
 )  # fmt: skip
 """Places that a sample of some hundred seeds need not come by; long runs and tests of their own do."""
 

@@ -414,7 +414,7 @@ class Node:
     def _put_off(self, effects: Sequence[Effect]) -> None:
         # What the engine says of itself was so when it took the step; only what others would see waits.
         for effect in effects:
-            if isinstance(effect, Journal):
+            if isinstance(effect, Journal) and effect.valid_until == math.inf:
                 self.journal(effect)
             else:
                 self.undone.append(effect)
@@ -441,7 +441,8 @@ class Node:
                 else:
                     messages.append(effect.message)  # type: ignore[union-attr, arg-type]
             elif kind is Journal:
-                self.journal(effect)  # type: ignore[arg-type]
+                if effect.valid_until >= clock:  # type: ignore[union-attr]
+                    self.journal(effect)  # type: ignore[arg-type]
             elif kind is Multicast:
                 if effect.valid_until < clock:  # type: ignore[union-attr]
                     world.dropped_stale += 1

@@ -285,7 +285,7 @@ class Trio:
     def _execute(self, name: str, effects: Iterable[Effect]) -> None:
         out: dict[str, list[PeerMessage]] = {}
         for effect in effects:
-            if isinstance(effect, SendToPeer | Multicast | ReplyToClient) and effect.valid_until < self.now:
+            if isinstance(effect, SendToPeer | Multicast | ReplyToClient | Journal) and effect.valid_until < self.now:
                 continue
             if isinstance(effect, SendToPeer):
                 out.setdefault(effect.node, []).append(effect.message)

@@ -99,6 +99,13 @@ def test_a_halt_ends_with_its_exit_code_and_nothing_after_it_is_done(watch: Watc
     assert (EXIT_HALTED, ["before"]) == run(engine, watch)
 
 
+def test_a_line_about_a_word_that_is_late_is_not_written(watch: Watch) -> None:
+    """What was not said is not told either."""
+    now = clocks.now()
+    lines: list[Effect] = [Journal("late", valid_until=now - 1), Journal("in time", valid_until=now + 60)]
+    assert ["in time"] == run(Script(lambda event, now: [], [*lines, Halt("enough")]), watch)[1]
+
+
 def test_a_broken_engine_ends_the_daemon_with_its_exit_code(watch: Watch, caplog: pytest.LogCaptureFixture) -> None:
     def broken(event: Event, now: float) -> list[Effect]:
         raise AssertionError("an invariant")

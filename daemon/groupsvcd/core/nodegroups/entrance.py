@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ..domain.commands import FormGroup, encode_command
 from ..effects import Subscribe
 from ..identity import Sender
-from ..peer_messages import Grant, Insert, Inserted, NotLeader, topic_of
+from ..peer_messages import Insert, Inserted, NotLeader, topic_of
 from ..records import StoredStream
 from ..stream.receiver import Receiver
 from ..views import AttributeValue, View
@@ -240,7 +240,7 @@ class Entrance:
         group = self.group
         self._is_called(group_id, attributes)
         assert group.carrier is not None
-        group.carrier.found_on_disk(is_stored=stored.accepted > 0)
+        group.carrier.found_on_disk(is_described=stored.about != b"", is_stored=stored.accepted > 0)
         self.turn.mark("group-returns")
         self._return()
         if stored.damage:
@@ -272,9 +272,15 @@ class Entrance:
         self._wait = self._timers.repeat_first
         self.repeat_at = self.turn.now
 
-    def on_grant(self, grant: Grant) -> None:
+    def is_asking_into(self, group_id: int) -> bool:
+        """Whether somebody here wants to take part, and nobody has let us in yet."""
+        return self.group.phase is Phase.INSERTING and self.group.id == group_id
+
+    def begin_as_server(self, group_id: int, attributes: dict[str, AttributeValue]) -> None:
         """We are to lead a group that our disk formed and then knew nothing of: nobody else can have anything of it."""
-        self.come_back(grant.stream, grant.attributes, StoredStream())
+        group = self.group
+        group.set_machine_aside()
+        self.come_back(group_id, attributes, StoredStream())
 
     def _find_ourselves(self, leader: str, welcome: Roll, message: Inserted) -> None:
         """We are in the stream, at ``message.seq``; once it is delivered here, we are a member."""

@@ -78,9 +78,12 @@ class Granted:
         return self.granted
 
     def genesis(self) -> tuple[bytes, ...]:
-        """Nobody who reports has the stream: all who had it are lost for ever, or no disk ever had anything of it."""
+        """Nobody who reports has the stream: all who had it are lost for ever, or no disk ever had anything of it.
+
+        The latter is so only of the first view of a durable group, whose epoch is the group's id.
+        """
         is_durable = any(isinstance(disk, str) for _, disk in self.base.servers)
-        is_lost = self.granted.forced or is_durable
+        is_lost = self.granted.forced or (is_durable and self.base.epoch == self._stream)
         invariant(is_lost, f"nobody of {self._asked} has the stream of epoch {self.base.epoch}")
         return ()
 

@@ -55,9 +55,9 @@ class GroupCarrier(Carrier):
             records = (AboutRecord(self.stream, self._about), *records)
         self.turn.persist(*records, then=then, done=done)
 
-    def found_on_disk(self, *, is_stored: bool) -> None:
-        """A restart: the disk knows the group, and perhaps a log of it."""
-        self._is_described = True
+    def found_on_disk(self, *, is_described: bool, is_stored: bool) -> None:
+        """A restart: the disk knows the group, or should; and perhaps a log of it."""
+        self._is_described = is_described
         self.is_stored = is_stored
 
     def forget(self) -> None:

@@ -139,6 +139,14 @@ class Leading:
             self.group.leaving.add(node)
             self._let_go()
 
+    def stay(self) -> bool:
+        """We were about to leave and need not; False if the group is about to end, or goes on without us already."""
+        if self._dropping or self.station.me not in self.group.roll.members:
+            return False
+        self.group.leaving.discard(self.station.me)
+        self._look = True
+        return True
+
     def _let_go(self) -> None:
         """Order the removal of those who leave and are no servers."""
         for node in sorted(self.group.leaving):
@@ -434,11 +442,6 @@ class Leading:
         if answer.get("ok") and group is not None and self.group.seat is not None and self.group.seat.leading is self:
             if pending is not None and pending["epoch"] == answer["epoch"] and pending["leader"] == self.turn.node:
                 self.group.seat.take_grant(View.from_answer(pending), View.from_answer(group["active"]))
-
-    @property
-    def may_stay(self) -> bool:
-        """Whether nothing was asked for that makes somebody else leader, or ends the group."""
-        return not self._proposed and not self._dropping
 
     def _drop(self) -> None:
         self._dropping = True

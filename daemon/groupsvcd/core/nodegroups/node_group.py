@@ -4,6 +4,9 @@ It becomes a member by its ``entrance``, and ceases to be one when nobody on thi
 
     carrying   -- nobody needs it -->     leaving    -- removed -->      over
 
+A leader that leaves hands over first. If meanwhile somebody here needs the group again, it stays: there may be nobody
+to hand over to. The only node with a disk carries a durable group as long as others take part in it.
+
 While it carries the group it has a *seat* in its stream (see ``seat``). Without a lease the node is isolated: then it
 only promises, reports and gives repairs.
 """
@@ -130,6 +133,7 @@ class NodeGroup:
         """Somebody on this node takes part, if the group is what it asked for."""
         if self.is_leaving:
             self.returning.append(application)
+            self._again_soon()
             return
         self.hand_up()
         problem = problem_with(application, self.settings, self.machine) if self.id else ""
@@ -147,6 +151,10 @@ class NodeGroup:
     def _bring(self, application: Application) -> None:
         if application.machine is not None:
             self.machine, self._machine_user = application.machine, application.user
+
+    def set_machine_aside(self) -> None:
+        """It is to apply what comes once its user has joined."""
+        self.machine = self._machine_user = None
 
     def prescreen(self) -> None:
         """It is known what the group is: who asked for another one does not take part in it."""
@@ -298,25 +306,24 @@ class NodeGroup:
         seat = self.seat
         if seat is None:
             return
-        if seat.leading is not None and self.returning and seat.leading.may_stay:
-            self._stay()
-        elif seat.leading is not None:
+        if seat.leading is not None:
+            if self.returning and seat.leading.stay():
+                self._stay()
+                return
             self.leaving.add(self.station.me)
             seat.leading.consider_view()
         elif seat.replica.leader and seat.replica.leader != self.turn.node:
             self.turn.send(seat.replica.leader, Leave(self.id, self.key))
 
     def _stay(self) -> None:
-        """Somebody needs the group again, and nobody else can lead it, or not yet: a disk that no other member has."""
+        """We lead the group, and somebody here needs it again."""
         self.turn.mark("group-stays")
         self.phase = Phase.CARRYING
-        self.leaving.discard(self.station.me)
-        self._repeat_at = math.inf
         returning, self.returning = self.returning, []
         for application in returning:
             self.add_user(application)
         if not self.users:
-            self.leave()
+            self.leave()  # none of them fits
 
     def on_left(self, sender: Sender, message: Left) -> None:
         """We are no member."""
@@ -356,7 +363,8 @@ class NodeGroup:
         self.leaving.clear()
         self._inserted_seq, self._repeat_at = 0, math.inf
         self._is_to_leave = self.is_leaving
-        users = self.forget_users()
+        users = [*self.forget_users(), *(application.user for application in self.returning)]
+        self.returning = []
         self.entrance.go_on()
         for user in users:
             user.lost(reason)

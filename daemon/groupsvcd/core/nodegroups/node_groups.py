@@ -51,7 +51,7 @@ from ..peer_messages import (
 )
 from ..records import StoredStream
 from ..stream.server import Server
-from ..views import AttributeValue, NodeId
+from ..views import AttributeValue, NodeId, View
 from .node_group import NodeGroup, name_and_attributes
 from .outsider import Outsider, Stranger
 from .phases import Phase
@@ -108,6 +108,8 @@ class NodeGroups:
         self._list_version = 0
         self._outsiders: dict[str, Outsider] = {}
         self._outside: dict[int, Outsider] = {}
+        self._looked_up: set[int] = set()  # what we are to serve and do not carry, until the name server has answered
+        self._carried_once: set[int] = set()  # by this process, and no longer
         self._submitters: dict[int, Submitter] = {}  # by id: numbers go on when this node leaves and comes back
         self._for_groups: dict[type, Callable[[NodeGroup, Sender, Any], None]] = {
             Accepted: NodeGroup.on_accepted,
@@ -265,6 +267,8 @@ class NodeGroups:
 
     def _ended(self, group: NodeGroup) -> None:
         self._by_id.pop(group.id, None)
+        if group.seat is not None:
+            self._carried_once.add(group.id)
         self._planned.pop(group.key, None)
         if self._by_name.get(group.name) is group:
             del self._by_name[group.name]
@@ -295,7 +299,7 @@ class NodeGroups:
         if group is None:
             outsider = self._outside.get(message.stream)
             if isinstance(message, Grant | Claim | Open):
-                self._on_unknown(message)
+                self._is_to_serve(message)
             elif outsider is not None:
                 self._to_outsider(outsider, message)
             elif isinstance(message, FOR_A_MEMBER):
@@ -315,23 +319,41 @@ class NodeGroups:
         elif group.seat is not None and group.is_member:
             for_seat(group.seat, sender, message)
         elif isinstance(message, Grant | Claim | Open):
-            self._cannot_serve(message)
+            self._is_to_serve(message)
         elif isinstance(message, FOR_A_LEADER):
             self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
 
-    def _on_unknown(self, message: Grant | Claim | Open) -> None:
-        """We are to lead or serve what we do not carry: perhaps a durable group, formed here just before a restart."""
-        mine = self.station.my_server(durable=True)
-        is_new = isinstance(message, Grant) and message.name not in self._by_name
-        is_first = isinstance(message, Grant) and message.base.epoch == message.stream  # no view since it was formed
-        if isinstance(message, Grant) and is_new and is_first and mine[1] and mine in message.base.servers:
-            group = self._new(message.name, message.attributes)
-            group.entrance.on_grant(message)
-            assert group.seat is not None
-            group.seat.take_grant(message.view, message.base)
-            self._touched[group] = None
+    def _is_to_serve(self, message: Grant | Claim | Open) -> None:
+        """We are to lead or serve what we do not carry: perhaps a durable group, formed here just before a restart.
+
+        Then nobody else can have anything of it. But a grant may also be a minute old, and we may have carried the
+        group and left it since: so the name server is asked whether it is still so.
+        """
+        if isinstance(message, Grant) and self._is_formed_here(message.stream, message.base):
+            if message.stream not in self._looked_up:
+                self._looked_up.add(message.stream)
+                self.station.requests.ask("find", message.name, lambda answer: self._found(message.stream, answer))
         else:
             self._cannot_serve(message)
+
+    def _is_formed_here(self, group_id: int, active: View) -> bool:
+        """Whether the first view is still active, and this disk alone is in it; this process never carried it."""
+        mine = self.station.my_server(durable=True)
+        return group_id == active.epoch and (mine,) == active.servers and group_id not in self._carried_once
+
+    def _found(self, group_id: int, answer: dict[str, Any]) -> None:
+        self._looked_up.discard(group_id)
+        record = answer.get("group")
+        if record is None or record["id"] != group_id or record["pending"] is None:
+            return
+        base, name = View.from_answer(record["active"]), record["name"]
+        group = self._by_name.get(name)
+        if self._is_formed_here(group_id, base) and (group is None or group.entrance.is_asking_into(group_id)):
+            group = group or self._new(name, record["attributes"])
+            group.entrance.begin_as_server(group_id, record["attributes"])
+            assert group.seat is not None
+            group.seat.take_grant(View.from_answer(record["pending"]), base)
+            self._touched[group] = None
 
     def _cannot_serve(self, message: Grant | Claim | Open) -> None:
         """Tell the name server, which knows whether anybody counts on us, so that it does without us."""

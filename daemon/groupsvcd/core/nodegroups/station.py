@@ -48,6 +48,8 @@ class Station:
         """How this node stands in a view; without a disk it has no place in that of a durable group."""
         if not durable:
             return node
+        if node == self.me:
+            return self.my_server(durable=True)  # our list may not have this incarnation yet
         entry = self.member.nodes.get(node[0])
         return (node[0], entry.state_id if entry is not None and entry.incarnation == node[1] else "")
 

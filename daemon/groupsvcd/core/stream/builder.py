@@ -4,6 +4,9 @@ Two parties do this. A new leader fetches the best log that was reported to it; 
 leader, what the log of the new epoch has and its own has not. Until the new log is complete the old one is
 what the server reports and repairs from: dropping the old tail too early loses stable entries when the
 leader dies half way.
+
+A log with references needs their payloads, too. Those of an entry that the source keeps no longer it has no longer
+either; then the new log is cut before that entry, and the source gives its checkpoint instead.
 """
 
 from __future__ import annotations
@@ -13,6 +16,9 @@ import math
 from ..parameters import Timers
 from ..peer_messages import Repair, RepairAsk
 from .assembly import Assembly
+
+PAYLOAD_ASKS_MAX = 3
+"""So often the source is asked for payloads without any coming before they count as kept no longer."""
 
 
 class Builder:
@@ -31,6 +37,8 @@ class Builder:
         self._timers = timers
         self._wait = timers.repeat_first
         self.ask_at = -math.inf
+        self._lacked: float = math.inf  # payloads when we last asked for them
+        self._asks_in_vain = 0
 
     @property
     def reached(self) -> int:
@@ -53,6 +61,25 @@ class Builder:
         """The source was asked for something; plans when to do so again."""
         self.ask_at = now + self._wait
         self._wait = min(2 * self._wait, self._timers.repeat_max)
+
+    def has_asked_in_vain(self, lacking: int) -> bool:
+        """So many payloads are lacking, and it is time to ask: whether there is no use in asking for them again."""
+        if lacking < self._lacked:
+            self._asks_in_vain = 0
+            self._wait = self._timers.repeat_first
+        self._lacked = lacking
+        self._asks_in_vain += 1
+        return self._asks_in_vain > PAYLOAD_ASKS_MAX
+
+    def cut(self, seq: int) -> None:
+        """Do without entry ``seq`` and what follows: it is to be fetched anew, or a checkpoint beyond it."""
+        own = max(self.keep, self.checkpoint_seq)
+        if seq > own:
+            del self.entries[seq - own - 1 :]
+        else:
+            self.keep, self.entries = seq - 1, []
+        self._lacked, self._asks_in_vain = math.inf, 0
+        self.ask_at = -math.inf
 
     def take(self, sender: str, repair: Repair) -> bool:
         """Use an answer; returns whether it brought anything."""

@@ -91,15 +91,15 @@ class Library:
             self._lacking.pop(payload_id, None)
             self.payloads.drop(payload_id)
 
-    def lacking_in(self, after: int, upto: int, entries: tuple[bytes, ...]) -> list[PayloadId]:
-        """Payloads that a log of our entries beyond ``after`` up to ``upto``, and then these, would lack."""
-        missing = [payload_id for payload_id, seq in self._lacking.items() if after < seq <= upto]
-        for entry in entries:
+    def lacking_in(self, after: int, upto: int, entries: list[bytes]) -> dict[PayloadId, int]:
+        """Payloads that a log of our entries beyond ``after`` up to ``upto``, and then these, would lack, in order."""
+        missing = {payload_id: seq for payload_id, seq in self._lacking.items() if after < seq <= upto}
+        for seq, entry in enumerate(entries, max(after, upto) + 1):
             if is_reference(entry):
                 payload = self.payloads.get(payload_of(entry))
                 if payload is None or not fits(decode_reference(entry), payload):
                     self.payloads.drop(payload_of(entry))
-                    missing.append(payload_of(entry))
+                    missing[payload_of(entry)] = seq
         return missing
 
     # --- Payloads come and go ---

@@ -115,10 +115,6 @@ class Recovery:
                 self.server.carrier.send(name, claim)
             elif name in opens and name not in self.opened_by:
                 self._tell_open(name)
-        me, server = self.turn.node, self.server
-        if me in opens and me not in self.opened_by and server.accepted_persisted == self.epoch:
-            # Our own word was lost: we had no lease yet, or did not know ourselves by the node list.
-            server.carrier.send(me, Opened(server.stream, self.epoch, server.persisted_upto))
 
     def _tell_open(self, name: str) -> None:
         """Only once our own log of the epoch is on disk: who opens fetches from it."""
@@ -174,11 +170,12 @@ class Recovery:
         builder = self._builder
         if builder is None:
             return
+        if not builder.missing and not self.server.lacks_payloads(builder):
+            self._install(builder, accepted)
+            return
         ask = builder.next_ask(self.turn.now)
         if ask is not None:
             self.server.carrier.send(builder.source, ask)
-        elif not builder.missing and not self.server.lacks_payloads(builder):
-            self._install(builder, accepted)
 
     def on_repair(self, sender: str, repair: Repair) -> None:
         """A piece of the chosen log."""

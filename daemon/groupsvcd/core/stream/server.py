@@ -190,7 +190,8 @@ class Server:
             return ()
         epoch, upto = self.log.accepted, min(upto, self.replica.library.complete_upto)
         held = Held(self.stream, epoch, upto, self.delivered)
-        return (Journal("held", self.stream, epoch, upto), self.carrier.vouching(self.leader, held))
+        told = Journal("held", self.stream, epoch, upto, valid_until=self.carrier.valid_until)
+        return (told, self.carrier.vouching(self.leader, held))
 
     @property
     def held_upto(self) -> int:
@@ -298,10 +299,14 @@ class Server:
     def lacks_payloads(self, builder: Builder) -> bool:
         """Whether payloads of the new log are still to come; asks its source for them."""
         library = self.replica.library
-        lacking = library.lacking_in(builder.checkpoint_seq, builder.keep, tuple(builder.entries))
+        lacking = library.lacking_in(builder.checkpoint_seq, builder.keep, builder.entries)
         if lacking and self.turn.now >= builder.ask_at:
-            builder.asked(self.turn.now)
-            library.ask(builder.source, lacking)
+            if builder.has_asked_in_vain(len(lacking)):
+                self.turn.mark("payload-kept-no-longer")
+                builder.cut(next(iter(lacking.values())))
+            else:
+                builder.asked(self.turn.now)
+                library.ask(builder.source, list(lacking))
         return bool(lacking)
 
     def install(self, epoch: int, builder: Builder, stable: int) -> None:

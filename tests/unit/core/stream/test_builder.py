@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from groupsvcd.core.parameters import Timers
 from groupsvcd.core.peer_messages import Repair, RepairAsk
-from groupsvcd.core.stream.builder import Builder
+from groupsvcd.core.stream.builder import PAYLOAD_ASKS_MAX, Builder
 
 TIMERS = Timers()
 LOG = tuple(f"entry {seq}".encode() for seq in range(1, 21))
@@ -76,3 +76,24 @@ def test_a_checkpoint_replaces_what_the_source_keeps_no_longer() -> None:
     assert builder.take("B", Repair(0, 7, 20, 13, LOG[12:], 12, 10, len(state), state[10:]))
     assert (12, state, LOG[12:]) == (builder.checkpoint_seq, builder.checkpoint, tuple(builder.entries))
     assert not builder.missing
+
+
+def test_what_refers_to_payloads_that_never_come_is_cut_off_and_fetched_anew() -> None:
+    """The source keeps that entry no longer, and answers with its checkpoint."""
+    builder = Builder(0, "B", 7, 4, 20, TIMERS)
+    assert builder.take("B", _repair(5, 20))
+    assert not any(builder.has_asked_in_vain(2) for _ in range(PAYLOAD_ASKS_MAX))
+    assert not builder.has_asked_in_vain(1), "one has come"
+    assert not any(builder.has_asked_in_vain(1) for _ in range(PAYLOAD_ASKS_MAX - 1))
+    assert builder.has_asked_in_vain(1)
+    builder.cut(10)
+    assert RepairAsk(0, 10, 20) == builder.next_ask(1.0)
+    assert LOG[4:9] == tuple(builder.entries)
+    builder.cut(3)
+    assert RepairAsk(0, 3, 20) == builder.next_ask(1.0)
+    assert (2, []) == (builder.keep, builder.entries)
+    assert builder.take("B", Repair(0, 7, 20, 13, LOG[12:], 12, 0, 5, b"state"))
+    assert (12, LOG[12:], False) == (builder.checkpoint_seq, tuple(builder.entries), builder.missing)
+    builder.cut(15)
+    assert RepairAsk(0, 15, 20) == builder.next_ask(1.0)
+    assert LOG[12:14] == tuple(builder.entries)

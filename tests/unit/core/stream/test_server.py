@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from groupsvcd.core.effects import Effect, Persist, SendToPeer
+from groupsvcd.core.effects import Effect, Journal, Persist, SendToPeer
 from groupsvcd.core.invariants import InvariantBroken
 from groupsvcd.core.peer_messages import (
     Beat,
+    DataAsk,
     Held,
     Open,
     Opened,
@@ -19,10 +20,13 @@ from groupsvcd.core.peer_messages import (
     RepairAsk,
 )
 from groupsvcd.core.records import AppendRecord, CheckpointRecord, OpenRecord, StoredStream
+from groupsvcd.core.stream.builder import PAYLOAD_ASKS_MAX
+from groupsvcd.core.stream.carrier import Carrier
+from groupsvcd.core.stream.entries import encode_reference
 from groupsvcd.core.stream.replica import shared_upto, usable_entries, whom_to_ask
 from groupsvcd.core.stream.server import Server
 from groupsvcd.core.turn import Turn
-from tests.unit.core.stream.list_host import ListHost, drain, entries, replica_of, state_after
+from tests.unit.core.stream.list_host import ListHost, drain, entries, entry, replica_of, state_after
 
 ABC = ("A", "B", "C")
 
@@ -30,12 +34,16 @@ ABC = ("A", "B", "C")
 class Stage:
     """Server C on a disk whose writes the test completes."""
 
-    def __init__(self, stored: StoredStream | None = None, **retention: int) -> None:
+    def __init__(
+        self, stored: StoredStream | None = None, *, carrier: type[Carrier] = Carrier, **retention: int
+    ) -> None:
         self.turn = Turn("C")
         self.turn.now = 10.0
         self.host = ListHost()
         stored = stored or StoredStream(promised=7, accepted=7, entries=entries("ab"))
-        self.server = Server(replica_of(self.turn, self.host, stored, ABC, **retention), stored.promised, 2)
+        self.server = Server(
+            replica_of(self.turn, self.host, stored, ABC, carrier=carrier, **retention), stored.promised, 2
+        )
         self.writes: list[Persist] = []
 
     def said(self) -> list[tuple[str, PeerMessage]]:
@@ -64,6 +72,23 @@ def test_held_is_said_when_the_write_is_safe() -> None:
     assert [] == stage.said()
     assert (AppendRecord(0, 3, entries("cd")),) == stage.writes[0].records
     assert [("A", Held(0, 7, 4, 0))] == stage.sync()
+
+
+class LeasedCarrier(Carrier):
+    """Carries a stream while a lease lasts, until second 12."""
+
+    valid_until = 12.0
+
+
+def test_history_says_held_only_as_long_as_it_may_be_said() -> None:
+    """L5: the write takes longer than the lease. The word does not leave, nor does the line about it."""
+    stage = Stage(carrier=LeasedCarrier)
+    stage.server.on_order("A", Order(0, 7, 3, entries("cd"), 0))
+    stage.said()
+    line, word = stage.writes[0].then
+    assert isinstance(line, Journal)
+    assert ("held", 4) == (line.op, line.seq)
+    assert [12.0, 12.0] == [line.valid_until, word.valid_until]
 
 
 def test_a_server_holds_only_under_the_epoch_it_has_accepted() -> None:
@@ -129,6 +154,25 @@ def test_until_the_new_log_is_complete_the_old_one_is_reported_and_repaired_from
     stage.server.on_repair("B", Repair(0, 8, 0, 4, entries("z")))
     assert [("B", Opened(0, 8, 4))] == stage.sync()
     assert list(entries("wxyz")) == stage.server.log.entries
+
+
+def test_a_payload_that_the_leader_keeps_no_longer_does_not_keep_a_server_out() -> None:
+    """C came back with entry 2 and without its payload; B has gone on alone, and has a checkpoint of it only."""
+    reference = encode_reference("E", 1, 1, 100, 0)
+    stored = StoredStream(promised=7, accepted=7, entries=(entry("a"), reference, entry("c")))
+    stage = Stage(stored)
+    stage.server.promise(8)
+    stage.server.on_open("B", Open(0, 8, 7, 3, 3, 3))
+    for _ in range(PAYLOAD_ASKS_MAX):
+        assert [("B", DataAsk(0, (("E", 1, 1),)))] == stage.said()
+        stage.turn.now = stage.server.deadline
+        stage.server.tick()
+    assert {"name": "payload-kept-no-longer"} in [one.args for one in stage.turn.effects if isinstance(one, Journal)]
+    assert [("B", RepairAsk(0, 2, 3))] == stage.said()
+    state = state_after([entry("a"), entry("b"), entry("c")])
+    stage.server.on_repair("B", Repair(0, 8, 3, 4, (), 3, 0, len(state), state))
+    assert [("B", Opened(0, 8, 3))] == stage.sync()
+    assert [entry("a"), entry("b"), entry("c")] == stage.host.delivered
 
 
 def test_of_another_epochs_log_only_what_is_stable_is_kept() -> None:
