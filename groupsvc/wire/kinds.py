@@ -73,6 +73,9 @@ class Kind(enum.IntEnum):
     ORPHAN = 66
     LEFT = 67
 
+    # Checkpoints of a group's stream.
+    CHECKPOINT_HELD = 70
+
     # Application to daemon.
     HELLO = 100
     STATUS_ASK = 101

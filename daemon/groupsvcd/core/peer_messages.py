@@ -221,7 +221,10 @@ class Held(StreamMessage, tag=int(Kind.HELD)):
 
 
 class Beat(StreamMessage, tag=int(Kind.BEAT)):
-    """Where the stream stands, so that a lost tail is noticed."""
+    """Where the stream stands, so that a lost tail is noticed.
+
+    ``checkpoint`` is the number of the advertised one: enough servers have that state, of this size and CRC-32.
+    """
 
     epoch: int
     last: int
@@ -229,6 +232,15 @@ class Beat(StreamMessage, tag=int(Kind.BEAT)):
     checkpoint: int
     discard: int = 0
     began: int = 0
+    checkpoint_size: int = 0
+    checkpoint_crc: int = 0
+
+
+class CheckpointHeld(StreamMessage, tag=int(Kind.CHECKPOINT_HELD)):
+    """The server has these checkpoints, newer than the advertised one: number, size, CRC-32."""
+
+    epoch: int
+    checkpoints: tuple[tuple[int, int, int], ...]
 
 
 class Promised(StreamMessage, tag=int(Kind.PROMISED)):
@@ -467,7 +479,7 @@ AnyPeerMessage = (
     LeaderAlive | Alive | AliveAck | Register | Unwelcome | NodeListAsk | NodeList | Suspect | Goodbye
     | Canvass | Support | Claim | Yield
     | Submit | Relay | Order | Held | Beat | Promised | Open | Opened | RepairAsk | Repair
-    | SubmitRefused | Refused | Accepted | Seen | NotLeader | Data | DataHeld | DataAsk
+    | SubmitRefused | Refused | Accepted | Seen | NotLeader | Data | DataHeld | DataAsk | CheckpointHeld
     | Ask | Tell | Answered
     | Grant | GroupIs | Insert | Inserted | Leave | Left | Complaint | Orphan
 )  # fmt: skip

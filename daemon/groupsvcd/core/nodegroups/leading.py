@@ -38,6 +38,7 @@ from ..stream.sequencer import Sequencer
 from ..stream.server import Server
 from ..views import NodeId, View
 from ..views import Server as ServerId
+from .adverts import Adverts
 from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted, encode_control
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class Leading:
         self._accepted: dict[NodeId, int] = {}
         self._waiting: dict[NodeId, Line] = {}
         self._data_held: dict[PayloadId, set[str]] = {}
+        self.adverts = Adverts()
         self._proposed: tuple[ServerId, ...] = ()
         self._pending: tuple[ServerId, ...] = ()  # of the view that was granted since, as far as we know
         self._propose_not_before = self.turn.now
@@ -350,6 +352,21 @@ class Leading:
         kept = [line for line in lines if log.last - line <= max(kept_max, 1)]
         return min(kept, default=0)
 
+    def _advertise(self) -> bool:
+        """Advertise the newest checkpoint that enough servers have; whether there is a newer one."""
+        log, replica, settings = self.server.log, self.server.replica, self.group.settings
+        k = min(settings.checkpoint_k or self.view.k, len(self.view.servers))
+        kept_bytes = log.bytes + replica.library.payloads.bytes
+        if len(log.entries) > settings.history_entries_max or kept_bytes > settings.history_bytes_max:
+            k = 1  # the others have had a whole history's time
+        if dispute := self.adverts.dispute():
+            text = f"servers have different states after entry {dispute[0]}: {'; '.join(dispute[1])}"
+            self.turn.journal("trouble", group=self.server.stream, text=text)
+        newest, advertised = self.adverts.newest(k), replica.checkpoints.advertised
+        replica.learn_advertised(newest)
+        self.adverts.heard(self.turn.node, replica.checkpoints.offer(max(newest, advertised).seq))
+        return newest.seq > advertised.seq
+
     def _lagging(self) -> list[str]:
         delivered = self.server.delivered
         return [
@@ -492,8 +509,9 @@ class Leading:
         self.server.report_payloads()
         before, self.sequencer.discard = self.sequencer.discard, self._discard_line()
         self.server.replica.learn_discard(self.sequencer.discard)
+        is_advertised = self._advertise()
         beat = self.sequencer.beat()
-        if self.sequencer.discard > before:
+        if self.sequencer.discard > before or is_advertised:
             self.server.carrier.publish(beat)  # receivers drop what nobody needs, too
         else:
             for name in dict.fromkeys((*self.view.names, *self._lagging())):

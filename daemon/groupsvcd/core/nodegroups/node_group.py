@@ -251,8 +251,8 @@ class NodeGroup:
         station = self.station
         parameters = station.parameters
         retention = Retention(
-            checkpoint_every=parameters.group_checkpoint_every, margin=parameters.retention_margin,
-            block_bytes=parameters.checkpoint_block_bytes,
+            checkpoint_every=self.settings.checkpoint_every, margin=parameters.retention_margin,
+            block_bytes=parameters.checkpoint_block_bytes, fetched_entries_max=self.settings.history_entries_max,
         )  # fmt: skip
         assert self.carrier is not None
         replica = Replica(self.carrier, stored, (), retention, self._timers, station.rng, self)
@@ -338,6 +338,7 @@ class NodeGroup:
         self.hand_up()
         if self.seat is not None:
             self.seat.give_up()
+            self.seat.replica.close()
         self.phase = Phase.OVER
         self._repeat_at = self.entrance.repeat_at = math.inf
         if self.carrier is not None:
@@ -492,9 +493,11 @@ class NodeGroup:
         for user in users:
             user.lost(reason)
 
-    def snapshot(self) -> bytes:
+    def snapshot(self) -> bytes | None:
         """The roll, and the state of the application if it has one."""
-        self.hand_up()  # a machine has applied what was delivered
+        self.hand_up()  # a machine has applied what was delivered; its user may have left meanwhile
+        if not self.can_snapshot:
+            return None
         return encode_checkpoint(self.roll.snapshot(), self.machine.snapshot() if self.machine is not None else b"")
 
     @property

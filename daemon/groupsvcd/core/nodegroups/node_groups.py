@@ -23,6 +23,7 @@ from ..identity import Sender
 from ..peer_messages import (
     Accepted,
     Beat,
+    CheckpointHeld,
     Claim,
     Complaint,
     Data,
@@ -126,6 +127,7 @@ class NodeGroups:
             Seen: Seat.on_seen,
             Data: Seat.on_data,
             DataHeld: Seat.on_data_held,
+            CheckpointHeld: Seat.on_checkpoint_held,
             DataAsk: Seat.on_data_ask,
             Submit: Seat.on_submit,
             Relay: Seat.on_relay,

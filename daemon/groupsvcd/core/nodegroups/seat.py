@@ -23,6 +23,7 @@ from ..effects import SendToPeer
 from ..identity import Sender
 from ..peer_messages import (
     Beat,
+    CheckpointHeld,
     Claim,
     Complaint,
     Data,
@@ -373,6 +374,13 @@ class Seat:
         """A server has payloads that wait for their numbers."""
         if self.leading is not None:
             self.leading.on_data_held(sender, message)
+
+    def on_checkpoint_held(self, sender: Sender, message: CheckpointHeld) -> None:
+        """A server has checkpoints that may be advertised."""
+        if self.leading is not None:
+            server = self.station.server((sender.name, sender.incarnation), durable=self.group.settings.durable)
+            if server in self.leading.view.servers and message.epoch == self.leading.view.epoch:
+                self.leading.adverts.heard(sender.name, message.checkpoints)
 
     def on_seen(self, sender: Sender, message: Seen) -> None:
         """A receiver says how far it has got."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 
 from ..peer_messages import Beat, Data, Order, Repair, RepairAsk, Seen
+from .checkpoints import Described
 from .replica import Replica, shared_upto, usable_entries, whom_to_ask
 
 SEEN_EVERY = 256
@@ -77,6 +78,7 @@ class Receiver:
             self.replica.began = beat.began
             self.replica.learn_discard(beat.discard)
             self._learn_stable(beat.stable)
+            self.replica.learn_advertised(Described(beat.checkpoint, beat.checkpoint_size, beat.checkpoint_crc))
             if self.delivered == beat.last or self.delivered != self._seen_told:
                 self.say_seen()
 

@@ -27,6 +27,7 @@ from ..records import (
 )
 from .assembly import Assembly
 from .carrier import Carrier
+from .checkpoints import Checkpoints, Described
 from .delivery import Delivery, Host
 from .entries import Entry
 from .intake import Intake
@@ -45,6 +46,7 @@ class Retention:
     margin: int  # entries kept before a checkpoint so that a short lag needs none
     block_bytes: int  # of a checkpoint, in one frame: does not delay liveness
     until_discarded: bool = True  # whether an entry is kept until the leader says that all have delivered it
+    fetched_entries_max: int = 100_000  # entries behind a checkpoint that are kept while somebody fetches it
 
 
 class Replica:
@@ -72,6 +74,7 @@ class Replica:
         self.library.appended(self.log.base + 1, stored.entries)
         self.assembly = Assembly()
         self.retention = retention
+        self.checkpoints = Checkpoints(self.log, retention.checkpoint_every)
         self._delivery = Delivery(carrier, host, self.library, stored.checkpoint_seq)
 
     @property
@@ -122,33 +125,85 @@ class Replica:
         """``stable`` was said in the epoch of this log."""
         if stable > self.stable_said:
             self.stable_said = stable
-        self._delivery.advance(self.log, self.stable)
-        if self.delivered >= self.log.checkpoint_seq + self.retention.checkpoint_every and self.host.can_snapshot:
-            self._take_checkpoint()
+        stable = self.stable
+        while self.checkpoints.due <= stable:
+            self._deliver_to_checkpoint()
+            stable = self.stable  # the host may have ended it
+        self._delivery.advance(self.log, stable)
+
+    def close(self) -> None:
+        """The host has ended: nothing more is delivered."""
+        self.stable_said = 0
 
     def learn_discard(self, discard: int) -> None:
         """Everybody has delivered what is up to ``discard``."""
         if discard > self.discard_said:
             self.discard_said = discard
-        idle = self.discard_said >= self.log.last == self.delivered > self.log.base
+        idle = self.discard_said >= self.log.last == self.delivered > self.log.checkpoint_seq
         if idle and self.retention.until_discarded and self.host.snapshots_cheaply:
-            self._take_checkpoint(keep=0)  # nobody lags: an idle group needs no history
+            self._take_checkpoint()  # nobody lags: an idle group needs no history
 
-    def _take_checkpoint(self, keep: int | None = None) -> None:
-        seq, state = self.delivered, self.host.snapshot()
-        drop_upto = seq - (self.retention.margin if keep is None else keep)
+    def learn_advertised(self, described: Described) -> None:
+        """Enough servers have this checkpoint."""
         if self.retention.until_discarded:
-            drop_upto = min(drop_upto, self.discard_said)
-        drop_upto = max(drop_upto, self.log.base)
-        self.log.set_checkpoint(seq, state, drop_upto)
-        self.library.dropped(self.log.base)
-        self.write(CheckpointRecord(self.stream, seq, state, drop_upto))
+            self.checkpoints.advertise(described)
+            self._drop()
+
+    def _deliver_to_checkpoint(self) -> None:
+        self._delivery.advance(self.log, self.checkpoints.due)
+        self.checkpoints.reached(self.delivered)
+        if self.host.can_snapshot:
+            self._take_checkpoint()
+
+    def _take_checkpoint(self) -> None:
+        seq, state = self.delivered, self.host.snapshot()
+        if state is None:
+            return
+        self.log.set_checkpoint(seq, state, self.log.base)
+        self.checkpoints.took(seq, state)
+        if not self.retention.until_discarded:
+            self.checkpoints.advertise(self.checkpoints.newest)
+        self._drop_upto(self._droppable)
+        self.write(CheckpointRecord(self.stream, seq, state, self.log.base))
         self.turn.mark("checkpoint-taken")
+
+    @property
+    def _droppable(self) -> int:
+        """Up to where nobody needs the entries: behind an advertised checkpoint, by a margin unless nothing comes.
+
+        They were delivered everywhere, as far as that is waited for, and nobody fetches an older checkpoint. And our
+        own copy must be whole without them.
+        """
+        log, retention, upto = self.log, self.retention, self.checkpoints.advertised.seq
+        if not (retention.until_discarded and self.discard_said >= log.last == upto):
+            upto -= retention.margin
+        if retention.until_discarded:
+            upto = min(upto, self.discard_said)
+            fetched = self.checkpoints.fetched_from(self.turn.now - self.timers.lease)
+            if fetched is not None and log.last - fetched <= retention.fetched_entries_max:
+                upto = min(upto, fetched)
+        return min(upto, log.checkpoint_seq)
+
+    def _drop_upto(self, upto: int) -> None:
+        if upto > self.log.base:
+            self.log.drop(upto)
+            self.library.dropped(upto)
+            self.checkpoints.dropped()
+
+    def _drop(self) -> None:
+        """Drop what nobody needs. A disk follows with the next checkpoint, or now if writing one again is cheap."""
+        if self._droppable <= self.log.base or (self.carrier.is_stored and not self.host.snapshots_cheaply):
+            return
+        self._drop_upto(self._droppable)
+        self.write(CheckpointRecord(self.stream, self.log.checkpoint_seq, self.log.checkpoint, self.log.base))
 
     def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
         """Go on behind a checkpoint: what we miss is no longer kept anywhere, or we begin here."""
         self.log.set_checkpoint(seq, state, seq)
         self.library.dropped(self.log.base)
+        self.checkpoints.took(seq, state)
+        self.checkpoints.dropped()
+        self.checkpoints.reached(seq)
         self.stable_said = max(self.stable_said, seq)
         self._delivery.skip_to(seq, state, epoch)
 
@@ -175,6 +230,7 @@ class Replica:
         """Become the log of ``epoch``."""
         if epoch != self.log.accepted:
             self.began = 0
+            self.checkpoints.forget_advertised(self.delivered)
         self.log.switch(epoch, keep_upto, entries)
         self.library.switched(keep_upto, entries)
         self.intake.reset()
@@ -195,13 +251,15 @@ class Replica:
         self.turn.mark("repair-answered")
 
     def _checkpoint_block(self, ask: RepairAsk) -> Repair:
-        log, seq = self.log, self.log.checkpoint_seq
+        log = self.log
+        described, state = self.checkpoints.give(ask.checkpoint_seq, self.turn.now)
+        seq = described.seq
         offset = ask.checkpoint_offset if ask.checkpoint_seq == seq else 0
         end = offset + self.retention.block_bytes
-        entries = log.slice(seq + 1, ask.upto, REPAIR_BYTES_MAX) if end >= len(log.checkpoint) else ()
+        entries = log.slice(seq + 1, ask.upto, REPAIR_BYTES_MAX) if end >= len(state) else ()
         return Repair(
             self.stream, log.accepted, self.stable, seq + 1, entries,
-            seq, offset, len(log.checkpoint), log.checkpoint[offset:end], self.began,
+            seq, offset, len(state), state[offset:end], self.began,
         )  # fmt: skip
 
     def take_checkpoint_block(self, sender: str, repair: Repair) -> bytes | None:

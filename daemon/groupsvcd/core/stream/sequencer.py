@@ -172,8 +172,10 @@ class Sequencer:
         """Where the stream stands."""
         server = self.server
         self._beat_at = self.turn.now + self._timers.beat_interval
-        checkpoint = server.log.checkpoint_seq
-        return Beat(server.stream, self.epoch, server.log.last, server.stable, checkpoint, self.discard, self.began)
+        seq, size, crc = server.replica.checkpoints.advertised
+        return Beat(
+            server.stream, self.epoch, server.log.last, server.stable, seq, self.discard, self.began, size, crc
+        )  # fmt: skip
 
     @property
     def deadline(self) -> float:

@@ -22,9 +22,10 @@ import msgspec
 
 from ..effects import Journal, SendToPeer
 from ..invariants import invariant
-from ..peer_messages import Beat, Data, DataHeld, Held, Open, Opened, Order, Promised, Refused, Repair
+from ..peer_messages import Beat, CheckpointHeld, Data, DataHeld, Held, Open, Opened, Order, Promised, Refused, Repair
 from ..records import AppendRecord, CheckpointRecord, OpenRecord, PayloadRecord, PromiseRecord, Record
 from .builder import Builder
+from .checkpoints import Described
 from .delivery import Holders
 from .log import Log
 from .payloads import PayloadId
@@ -143,8 +144,10 @@ class Server:
             self.replica.began = beat.began
             self.replica.learn_discard(beat.discard)
             self.learn_stable(beat.stable)
+            self.replica.learn_advertised(Described(beat.checkpoint, beat.checkpoint_size, beat.checkpoint_crc))
             self.say_held()
             self.report_payloads()
+            self._report_checkpoints(beat.checkpoint)
 
     def append_own(self, entries: tuple[bytes, ...]) -> None:
         """The leader's own copy of what it orders; without a disk it holds it at once, and sees that for itself."""
@@ -237,6 +240,13 @@ class Server:
         unordered = self.replica.library.payloads.unordered
         if unordered and self.leader and self.complete:
             self.carrier.vouch(self.leader, DataHeld(self.stream, unordered))
+
+    def _report_checkpoints(self, advertised: int) -> None:
+        """Tell the leader of a group which checkpoints we have that it does not advertise yet."""
+        if self.replica.retention.until_discarded and self.complete and self.leader:
+            offered = self.replica.checkpoints.offer(advertised)
+            if offered:
+                self.carrier.vouch(self.leader, CheckpointHeld(self.stream, self.log.accepted, offered))
 
     def say_held(self) -> None:
         """Tell the leader what is safe here, unless a higher epoch was promised or nothing is accepted yet."""
