@@ -75,6 +75,8 @@ class Kind(enum.IntEnum):
 
     # Checkpoints of a group's stream.
     CHECKPOINT_HELD = 70
+    BLOCK_ASK = 71
+    BLOCK = 72
 
     # Application to daemon.
     HELLO = 100

@@ -296,7 +296,8 @@ class Repair(StreamMessage, tag=int(Kind.REPAIR)):
     """Entries from ``first`` on, from a log accepted in ``accepted``, stable up to ``stable``.
 
     With ``checkpoint_seq`` > 0 the asker needs the state after that entry first: this is the block from
-    ``checkpoint_offset`` on, of ``checkpoint_bytes`` in all; entries come with the last block. ``began`` as in Order.
+    ``checkpoint_offset`` on, of ``checkpoint_bytes`` in all, with checksum ``checkpoint_crc``; entries come with the
+    last block. ``began`` as in Order.
     """
 
     accepted: int
@@ -308,6 +309,30 @@ class Repair(StreamMessage, tag=int(Kind.REPAIR)):
     checkpoint_bytes: int = 0
     checkpoint: bytes = b""
     began: int = 0
+    checkpoint_crc: int = 0
+
+
+class BlockAsk(StreamMessage, tag=int(Kind.BLOCK_ASK)):
+    """Send me ``size`` bytes from ``offset`` on of the checkpoint after entry ``seq``."""
+
+    seq: int
+    offset: int
+    size: int
+
+
+class Block(StreamMessage, tag=int(Kind.BLOCK)):
+    """Part of the checkpoint after entry ``seq``, of ``size`` bytes in all with checksum ``crc``.
+
+    From a log accepted in ``accepted`` and stable up to ``stable``. If ``size`` is 0 the checkpoint is not here.
+    """
+
+    accepted: int
+    stable: int
+    seq: int
+    size: int
+    crc: int
+    offset: int
+    block: bytes
 
 
 class SubmitRefused(StreamMessage, tag=int(Kind.SUBMIT_REFUSED)):
@@ -479,7 +504,8 @@ AnyPeerMessage = (
     LeaderAlive | Alive | AliveAck | Register | Unwelcome | NodeListAsk | NodeList | Suspect | Goodbye
     | Canvass | Support | Claim | Yield
     | Submit | Relay | Order | Held | Beat | Promised | Open | Opened | RepairAsk | Repair
-    | SubmitRefused | Refused | Accepted | Seen | NotLeader | Data | DataHeld | DataAsk | CheckpointHeld
+    | SubmitRefused | Refused | Accepted | Seen | NotLeader | Data | DataHeld | DataAsk
+    | CheckpointHeld | BlockAsk | Block
     | Ask | Tell | Answered
     | Grant | GroupIs | Insert | Inserted | Leave | Left | Complaint | Orphan
 )  # fmt: skip

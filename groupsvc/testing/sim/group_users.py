@@ -25,6 +25,7 @@ from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.stream.entries import Entry, encode_entry, encode_reference
 from groupsvcd.core.views import AttributeValue, NodeId
 
+from .group_machines import Chain
 from .group_wishes import Wishes
 
 if TYPE_CHECKING:
@@ -157,6 +158,7 @@ class Member(Program):
         self.reached = 0
         self.join_call = 0
         self.stated: dict[str, AttributeValue] = {}  # of what it wants the group to be
+        self.chain: Chain | None = None  # its state, if the members of the group have one
 
     # --- Deeds ---
 
@@ -178,8 +180,9 @@ class Member(Program):
         self.group, self.stated = group, attributes
         self.calls += 1
         self.join_call = self.calls
+        self.chain = Chain(self) if self.users.wishes.brings_machine(groups, group) else None
         self.line("join", "invoke", {"id": self.calls, "name": group, **attributes})
-        groups.join(group, attributes, self)
+        groups.join(group, attributes, self, self.chain)
 
     def leave(self, groups: NodeGroups) -> None:
         """Take part no longer; ``lost`` follows at once."""
@@ -227,6 +230,8 @@ class Member(Program):
                 if entry.body in self.open:
                     self.end_submit(entry.body, "ok", {"seq": seq}, group_id=self.group_id, n=entry.n)
         self.reached = first_seq + len(entries) - 1
+        if self.chain is not None:
+            self.chain.add(entries)
         groups = self.node.groups
         if groups is not None and not users.quiet and users.rng.random() * len(users.members) < users.habits.answer:
             self.submit(groups, 1)
@@ -266,8 +271,12 @@ class Member(Program):
         return False
 
     def _check_members(self, what: str, members: tuple[NodeId, ...]) -> None:
-        engine = self.node.engine
-        if engine is not None and (self.node.name, engine.incarnation) not in members:
+        engine, groups = self.node.engine, self.node.groups
+        if engine is None or groups is None:
+            return
+        inserted_seq = groups._by_name[self.group]._inserted_seq
+        # A state begins with what was before its member: its node may be behind its own insertion.
+        if self.reached >= inserted_seq and (self.node.name, engine.incarnation) not in members:
             self.users.broken("V1", f"{self.name} is told {what} with the members {members}", self)
 
 
@@ -320,6 +329,7 @@ class GroupUsers:
         self.wishes = wishes
         self.quiet = False
         self.sent: dict[bytes, Sent] = {}
+        self.states: dict[int, set[bytes]] = {}  # of machines, by the group's id
         self.members = [
             Member(self, f"member-{number}", world.nodes[rng.choice(world.names)])
             for number in range(1, habits.members + 1)

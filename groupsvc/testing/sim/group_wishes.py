@@ -1,4 +1,4 @@
-"""What simulated programs ask of a group: which attributes it is to have.
+"""What simulated programs ask of a group: which attributes it is to have, and whether its members have a state.
 
 If there is no such group yet, a program says what it is to be like. If there is one, most programs take it as it is,
 some state what it is, and a few state something else: those must be refused, with an answer that names what differs,
@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
+from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.views import AttributeValue
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ Attributes = dict[str, AttributeValue]
 
 STATED = 0.2
 """Share of the programs that state what the group is."""
+
+WITH_MACHINES = 0.35
+"""Share of the groups whose members have a state."""
 
 OTHERWISE = 0.05
 """Share of those that ask for another one."""
@@ -33,6 +37,7 @@ class Wishes:
     def __init__(self, world: World, rng: random.Random) -> None:
         self.world = world
         self.rng = rng
+        self._with_machines: dict[str, bool] = {}
 
     def attributes(self, group: str, drawn: Attributes) -> Attributes:
         """What a program states when it joins ``group``; ``drawn`` is how it would form it."""
@@ -44,6 +49,13 @@ class Wishes:
             return {**present, "replicas": 1 + int(present.get("replicas", 3) == 1), "commit_k": 1}
         return present if chance < OTHERWISE + STATED else {}
 
+    def brings_machine(self, groups: NodeGroups, group: str) -> bool:
+        """Whether a program that joins at this node brings a state machine: one does, if the group has them."""
+        if group not in self._with_machines:
+            self._with_machines[group] = self.rng.random() < WITH_MACHINES
+        here = groups._by_name.get(group)
+        return self._with_machines[group] and (here is None or here.machine is None)
+
     def _present(self, group: str) -> Attributes | None:
         """What the group is, as far as the directory of the name server, or of any voter, knows."""
         for name in (self.world.name_server(), *self.world.voters):
@@ -51,7 +63,7 @@ class Wishes:
             directory = getattr(getattr(engine, "voter", None), "directory", None)
             if directory is not None:
                 record = directory.groups.named(group)
-                return None if record is None else dict(record.attributes)
+                return None if record is None else {**record.attributes}
         return None
 
     def _more(self, drawn: Attributes) -> Attributes:

@@ -136,7 +136,9 @@ class NodeGroup:
             self._again_soon()
             return
         self.hand_up()
-        problem = problem_with(application, self.settings, self.machine) if self.id else ""
+        brought = [other.machine for other in self.applications if other.machine is not None]
+        present = self.machine or (brought[0] if brought else None)  # perhaps it waits for its user to have joined
+        problem = problem_with(application, self.settings, present) if self.id else ""
         if problem:
             self.turn.mark("group-prescreened")
             application.user.lost(problem)

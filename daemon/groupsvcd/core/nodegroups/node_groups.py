@@ -23,6 +23,8 @@ from ..identity import Sender
 from ..peer_messages import (
     Accepted,
     Beat,
+    Block,
+    BlockAsk,
     CheckpointHeld,
     Claim,
     Complaint,
@@ -61,7 +63,7 @@ from .station import Station
 from .submitter import PAYLOAD_BYTES_MAX, Submitter
 from .user import Application, Keeper, Machine, User
 
-ALSO_WHEN_ISOLATED = (Claim, RepairAsk, DataAsk, Refused, GroupIs)
+ALSO_WHEN_ISOLATED = (Claim, RepairAsk, BlockAsk, DataAsk, Refused, GroupIs)
 """Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
 has opened a log: only the directory makes something of that."""
 
@@ -137,6 +139,8 @@ class NodeGroups:
             Opened: Seat.on_opened,
             RepairAsk: Seat.on_repair_ask,
             Repair: Seat.on_repair,
+            BlockAsk: Seat.on_block_ask,
+            Block: Seat.on_block,
             Refused: Seat.on_refused,
             Insert: Seat.on_insert,
             Leave: Seat.on_leave,

@@ -23,6 +23,8 @@ from ..effects import SendToPeer
 from ..identity import Sender
 from ..peer_messages import (
     Beat,
+    Block,
+    BlockAsk,
     CheckpointHeld,
     Claim,
     Complaint,
@@ -328,6 +330,15 @@ class Seat:
         """Somebody misses entries."""
         self.group.reach(sender.name)  # it may not know that it is no member any more
         self.replica.on_repair_ask(sender.name, message)
+
+    def on_block_ask(self, sender: Sender, message: BlockAsk) -> None:
+        """Somebody fetches a checkpoint."""
+        self.group.reach(sender.name)
+        self.replica.on_block_ask(sender.name, message)
+
+    def on_block(self, sender: Sender, message: Block) -> None:
+        """Part of a checkpoint that we fetch."""
+        self.role.on_block(sender.name, message)
 
     def on_repair(self, sender: Sender, message: Repair) -> None:
         """Entries that we asked for."""

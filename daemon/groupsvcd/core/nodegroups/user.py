@@ -35,7 +35,9 @@ class Machine(Protocol):
     """A state that the entries of a group add up to, at every member the same (SAM-07).
 
     ``User.delivered`` applies entries to it. A member that is new, or that missed what is no longer kept, gets the
-    state of another one and goes on from there, while the traffic goes on.
+    state of others and goes on from there, while the traffic goes on. It fetches different parts from different
+    members, so after the same entry ``snapshot`` must give **the same bytes** everywhere: no order of a set, no clock,
+    no name of a node. The service compares length and checksum, and says so if they differ.
     """
 
     def snapshot(self) -> bytes:

@@ -16,7 +16,7 @@ import attrs
 
 from ..effects import Journal, SendToPeer
 from ..parameters import Timers
-from ..peer_messages import Repair, RepairAsk
+from ..peer_messages import Block, BlockAsk, Repair, RepairAsk
 from ..records import (
     CheckpointRecord,
     DropPayloadsRecord,
@@ -25,11 +25,11 @@ from ..records import (
     Record,
     StoredStream,
 )
-from .assembly import Assembly
 from .carrier import Carrier
 from .checkpoints import Checkpoints, Described
 from .delivery import Delivery, Host
 from .entries import Entry
+from .fetch import Fetch
 from .intake import Intake
 from .library import Library
 from .log import Log
@@ -72,7 +72,8 @@ class Replica:
         self.library.payloads.load(stored.payloads)
         self.library.payloads.dropped = [] if carrier.is_stored else None
         self.library.appended(self.log.base + 1, stored.entries)
-        self.assembly = Assembly()
+        self.fetch: Fetch | None = None  # of a checkpoint that we need
+        self._suspects: set[str] = set()  # whose bytes are not what they are said to be
         self.retention = retention
         self.checkpoints = Checkpoints(self.log, retention.checkpoint_every)
         self._delivery = Delivery(carrier, host, self.library, stored.checkpoint_seq)
@@ -204,6 +205,7 @@ class Replica:
         self.checkpoints.took(seq, state)
         self.checkpoints.dropped()
         self.checkpoints.reached(seq)
+        self.intake.hurry(self.turn.now)
         self.stable_said = max(self.stable_said, seq)
         self._delivery.skip_to(seq, state, epoch)
 
@@ -259,25 +261,87 @@ class Replica:
         entries = log.slice(seq + 1, ask.upto, REPAIR_BYTES_MAX) if end >= len(state) else ()
         return Repair(
             self.stream, log.accepted, self.stable, seq + 1, entries,
-            seq, offset, len(state), state[offset:end], self.began,
+            seq, offset, len(state), state[offset:end], self.began, described.crc,
         )  # fmt: skip
 
+    def on_block_ask(self, sender: str, ask: BlockAsk) -> None:
+        """Somebody fetches a checkpoint, perhaps from others as well; answered also if it is not here."""
+        log = self.log
+        described, state = self.checkpoints.give(ask.seq, self.turn.now)
+        if described.seq != ask.seq:
+            described, state = Described(ask.seq, 0, 0), b""
+        end = ask.offset + min(ask.size, self.retention.block_bytes)
+        block = Block(self.stream, log.accepted, self.stable, *described, ask.offset, state[ask.offset : end])
+        self.carrier.send(sender, block)
+
     def take_checkpoint_block(self, sender: str, repair: Repair) -> bytes | None:
-        """A block of a checkpoint that is ahead of this log; returns the whole once it is there, else asks on."""
-        state = self.assembly.take(sender, repair)
-        if state is None and self.assembly.grew:
-            self.intake.progressed(self.turn.now)
-            ask = self.assembly.ask(sender, self.stream, self.library.complete_upto + 1, repair.first)
-            self.carrier.send(sender, ask)
+        """What we miss is no longer kept: this is the first block of a checkpoint. Returns it once it is whole."""
+        if sender in self._suspects:
+            return None  # ask the next one
+        described = Described(repair.checkpoint_seq, repair.checkpoint_bytes, repair.checkpoint_crc)
+        if self.fetch is None:
+            others = [name for name in self.servers if name not in (self.turn.node, self.leader, *self._suspects)]
+            sources = [sender, *others] if self.retention.until_discarded else [sender]  # voters do not advertise
+            block_bytes = max(len(repair.checkpoint), 1)
+            self.fetch = Fetch(described, sources, block_bytes=block_bytes, patience=self.timers.repeat_max)
+        return self.take_block(sender, described, repair.checkpoint_offset, repair.checkpoint)
+
+    def take_block(self, sender: str, described: Described, offset: int, block: bytes) -> bytes | None:
+        """A block of the checkpoint that we fetch; returns the whole once it is there."""
+        fetch = self.fetch
+        if fetch is None or described.seq != fetch.described.seq:
+            return None
+        fetch.take(sender, described, offset, block)
+        if not fetch.is_whole:
+            self._fetch_on()
+            return None
+        state = fetch.state
+        if state is None:
+            self.turn.mark("checkpoint-does-not-add-up")
+            text = (
+                f"blocks of the checkpoint after {described.seq} from {', '.join(sorted(fetch.served))} do not add up"
+            )
+            self.turn.journal("trouble", group=self.stream, text=text)
+            anew = fetch.from_one()
+            if anew is None:
+                self._suspects |= fetch.served
+            self._fetch_anew(anew)
+            return None
+        if len(fetch.served) > 1:
+            self.turn.mark("checkpoint-from-many")
+        self.fetch = None
         return state
+
+    def _fetch_on(self) -> None:
+        """Ask for the next blocks; give up if nobody has them, or they are not needed any more."""
+        fetch = self.fetch
+        if fetch is None:
+            return
+        for server, offset, size in fetch.next_asks(self.turn.now):
+            self.carrier.send(server, BlockAsk(self.stream, fetch.described.seq, offset, size))
+        if fetch.is_hopeless or fetch.described.seq <= self.library.complete_upto:
+            self.turn.mark("checkpoint-fetch-given-up")
+            self._fetch_anew(None)
+
+    def _fetch_anew(self, fetch: Fetch | None) -> None:
+        self.fetch = fetch
+        if fetch is None:
+            self.intake.hurry(self.turn.now)  # somebody else may have something else
+        else:
+            self._fetch_on()
 
     @property
     def ask_at(self) -> float:
         """When to ask for what is missing."""
+        if self.fetch is not None:
+            return self.fetch.deadline
         return min(self.intake.ask_at, self.library.ask_at)
 
     def ask_for_missing(self) -> None:
-        """Ask for the next gap and for payloads, if it is time to."""
+        """Ask for the next gap and for payloads, if it is time to; what comes before a checkpoint is not waited for."""
+        if self.fetch is not None:
+            self._fetch_on()
+            return
         lacking = self.library.next_ask()
         if lacking is not None:
             payload_ids, attempt = lacking
@@ -294,10 +358,9 @@ class Replica:
         if ask is None:
             return
         first, upto, attempt = ask
-        self.assembly.give_up()
         target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
         if target:
-            self.carrier.send(target, self.assembly.ask(target, self.stream, first, upto))
+            self.carrier.send(target, RepairAsk(self.stream, first, upto))
 
 
 def whom_to_ask(servers: tuple[str, ...], me: str, leader: str, attempt: int, *more: str) -> str:
@@ -307,7 +370,7 @@ def whom_to_ask(servers: tuple[str, ...], me: str, leader: str, attempt: int, *m
     return others[attempt % len(others)]
 
 
-def shared_upto(repair: Repair, epoch: int, began: int) -> float:
+def shared_upto(repair: Repair | Block, epoch: int, began: int) -> float:
     """Up to where an answer tells of the log of ``epoch``, whose view began with entry ``began``.
 
     Of the same epoch that is all, of an older one what was stable before that view. A forced view may lack what

@@ -22,7 +22,20 @@ import msgspec
 
 from ..effects import Journal, SendToPeer
 from ..invariants import invariant
-from ..peer_messages import Beat, CheckpointHeld, Data, DataHeld, Held, Open, Opened, Order, Promised, Refused, Repair
+from ..peer_messages import (
+    Beat,
+    Block,
+    CheckpointHeld,
+    Data,
+    DataHeld,
+    Held,
+    Open,
+    Opened,
+    Order,
+    Promised,
+    Refused,
+    Repair,
+)
 from ..records import AppendRecord, CheckpointRecord, OpenRecord, PayloadRecord, PromiseRecord, Record
 from .builder import Builder
 from .checkpoints import Described
@@ -385,6 +398,16 @@ class Server:
                 self._hold(fresh)
                 self.learn_stable(0)
                 self.turn.mark("gap-repaired")
+
+    def on_block(self, sender: str, block: Block) -> None:
+        """Part of a checkpoint that we fetch."""
+        if self.builder is not None or self.log.accepted != self.promised or self._disk_hangs:
+            return  # frozen: what was reported must stay true
+        described = Described(block.seq, block.size, block.crc)
+        if shared_upto(block, self.log.accepted, self.replica.began) >= block.seq:
+            state = self.replica.take_block(sender, described, block.offset, block.block)
+            if state is not None:
+                self._skip_to(block.seq, state)
 
     def _skip_to(self, seq: int, state: bytes) -> None:
         """What we miss is no longer kept anywhere; a checkpoint is stable, whatever the epoch."""

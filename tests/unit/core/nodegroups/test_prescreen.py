@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupsvcd.core.nodegroups.group_settings import GroupSettings
+from groupsvcd.core.nodegroups.phases import Phase
 from groupsvcd.core.nodegroups.prescreen import differences
 from groupsvcd.core.parameters import Parameters
 from groupsvcd.core.peer_messages import Insert
@@ -149,3 +150,19 @@ def _with_machine() -> Carriers:
     nodes.act("D", lambda groups: groups.join(GROUP, {}, user, user))
     nodes.run(0.5)
     return nodes
+
+
+def test_of_two_machines_that_wait_for_their_node_one_is_refused() -> None:
+    """The node comes back from a restart and is no member yet: whoever asked first has its machine there."""
+    nodes = _with_machine()
+    nodes.part("D").set_machine_aside()
+    nodes.part("D").applications.clear()
+    nodes.part("D").users.clear()
+    nodes.part("D").phase = Phase.RETURNING
+    first, second = Machine(), Machine()
+    nodes.act("D", lambda groups: groups.join(GROUP, {}, first, first))
+    nodes.act("D", lambda groups: groups.join(GROUP, {}, second, second))
+    assert ([], ["this node has its state machine in this group already; join without one"]) == (
+        first.losses,
+        second.losses,
+    )
