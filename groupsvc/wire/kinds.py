@@ -72,6 +72,7 @@ class Kind(enum.IntEnum):
     COMPLAINT = 65
     ORPHAN = 66
     LEFT = 67
+    INSERT_REFUSED = 68
 
     # Checkpoints of a group's stream.
     CHECKPOINT_HELD = 70

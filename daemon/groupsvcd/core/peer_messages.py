@@ -451,21 +451,35 @@ class GroupIs(StreamMessage, tag=int(Kind.GROUP_IS)):
 class Insert(StreamMessage, tag=int(Kind.INSERT)):
     """I want to carry this group, from my ``term`` on: how often I have set out to carry any.
 
-    ``last_n`` is the number up to which I know what became of my submissions to it.
+    ``last_n`` is the number up to which I know what became of my submissions to it. ``since``: I want everything after
+    this entry, or, with -2, after the advertised checkpoint; -1: from now on.
     """
 
     term: int
     last_n: int
+    since: int = -1
 
 
 class Inserted(StreamMessage, tag=int(Kind.INSERTED)):
-    """Incarnation ``to`` is a member, for its ``term``. ``state`` is the roll after entry ``seq``; go on from there."""
+    """Incarnation ``to`` is a member, for its ``term``. ``state`` is the roll after entry ``seq``; go on from there.
+
+    ``begins``: what came after that entry is kept for the new member; -1 if it did not ask for anything earlier.
+    """
 
     to: int
     term: int
     epoch: int
     seq: int
     state: bytes
+    begins: int = -1
+
+
+class InsertRefused(StreamMessage, tag=int(Kind.INSERT_REFUSED)):
+    """To incarnation ``to``: you cannot begin, in your ``term``, with the entry you asked for."""
+
+    to: int
+    term: int
+    reason: str
 
 
 class Leave(StreamMessage, tag=int(Kind.LEAVE)):
@@ -507,7 +521,7 @@ AnyPeerMessage = (
     | SubmitRefused | Refused | Accepted | Seen | NotLeader | Data | DataHeld | DataAsk
     | CheckpointHeld | BlockAsk | Block
     | Ask | Tell | Answered
-    | Grant | GroupIs | Insert | Inserted | Leave | Left | Complaint | Orphan
+    | Grant | GroupIs | Insert | Inserted | InsertRefused | Leave | Left | Complaint | Orphan
 )  # fmt: skip
 
 PEER_CODEC: Codec[AnyPeerMessage] = Codec(AnyPeerMessage)

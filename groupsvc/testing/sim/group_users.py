@@ -38,6 +38,9 @@ BODY_BYTES_MAX = 3_000
 DIFFERS = " in this group, not "
 """What the refusal says of a program that stated something else."""
 
+CANNOT_BEGIN = (" are no longer kept; the oldest number", "the stream has come to entry")
+"""What the refusal says of one that wants to begin where it cannot."""
+
 DURABLE = 0.3
 """Share of the groups that somebody forms, if its node has a disk."""
 
@@ -182,7 +185,8 @@ class Member(Program):
         self.join_call = self.calls
         self.chain = Chain(self) if self.users.wishes.brings_machine(groups, group) else None
         self.line("join", "invoke", {"id": self.calls, "name": group, **attributes})
-        groups.join(group, attributes, self, self.chain)
+        since = self.users.wishes.since(group) if self.chain is None else None
+        groups.join(group, attributes, self, self.chain, since)
 
     def leave(self, groups: NodeGroups) -> None:
         """Take part no longer; ``lost`` follows at once."""
@@ -249,6 +253,7 @@ class Member(Program):
             is_refused = DIFFERS in reason
             if is_refused and not self.stated:
                 self.users.broken("K1", f"{self.name} stated nothing and is refused: {reason}", self)
+            is_refused = is_refused or any(words in reason for words in CANNOT_BEGIN)
             self._end_join("fail" if is_refused or reason == "left" else "info", {"reason": reason}, 0)
         self.group, self.group_id, self.reached = "", 0, 0
         self.give_up(reason)

@@ -1,4 +1,4 @@
-"""What simulated programs ask of a group: which attributes it is to have, and whether its members have a state.
+"""What simulated programs ask of a group: its attributes, whether its members have a state, and where they begin.
 
 If there is no such group yet, a program says what it is to be like. If there is one, most programs take it as it is,
 some state what it is, and a few state something else: those must be refused, with an answer that names what differs,
@@ -14,6 +14,7 @@ import random
 from typing import TYPE_CHECKING
 
 from groupsvcd.core.nodegroups.node_groups import NodeGroups
+from groupsvcd.core.nodegroups.user import CHECKPOINT
 from groupsvcd.core.views import AttributeValue
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ STATED = 0.2
 
 WITH_MACHINES = 0.35
 """Share of the groups whose members have a state."""
+
+EARLIER = 0.2
+"""Share of the programs without a state that want what came before."""
 
 OTHERWISE = 0.05
 """Share of those that ask for another one."""
@@ -55,6 +59,21 @@ class Wishes:
             self._with_machines[group] = self.rng.random() < WITH_MACHINES
         here = groups._by_name.get(group)
         return self._with_machines[group] and (here is None or here.machine is None)
+
+    def since(self, group: str) -> int | None:
+        """Where a program without a state wants to begin: mostly now, else after a checkpoint or a recent entry."""
+        if self.rng.random() >= EARLIER:
+            return None
+        reached = [
+            status.delivered
+            for node in self.world.nodes.values()
+            if node.engine is not None and node.groups is not None
+            for status in node.groups.status()
+            if status.name == group
+        ]
+        if not reached or self.rng.random() < 0.3:
+            return CHECKPOINT
+        return max(0, max(reached) - self.rng.randrange(30))
 
     def _present(self, group: str) -> Attributes | None:
         """What the group is, as far as the directory of the name server, or of any voter, knows."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ..domain.commands import FormGroup, encode_command
 from ..effects import Subscribe
 from ..identity import Sender
-from ..peer_messages import Insert, Inserted, NotLeader, topic_of
+from ..peer_messages import Insert, Inserted, InsertRefused, NotLeader, topic_of
 from ..records import StoredStream
 from ..stream.receiver import Receiver
 from ..views import AttributeValue, View
@@ -29,6 +29,7 @@ from .group_carrier import GroupCarrier
 from .group_settings import GroupSettings
 from .phases import Phase
 from .roll import Roll, decode_checkpoint, encode_checkpoint
+from .user import CHECKPOINT, NOW
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
@@ -147,7 +148,27 @@ class Entrance:
         else:
             group.reach(self._leader)
             assert group.submitter is not None
-            self.turn.send(self._leader, Insert(group.id, group.key, group.submitter.accepted_upto))
+            self.turn.send(self._leader, Insert(group.id, group.key, group.submitter.accepted_upto, self._since))
+
+    @property
+    def _since(self) -> int:
+        """Where the first of our users wants to begin that does not begin now."""
+        wishes = [application.since for application in self.group.applications if application.since != NOW]
+        return wishes[0] if wishes and self.group.phase is Phase.INSERTING else NOW
+
+    def on_insert_refused(self, message: InsertRefused) -> None:
+        """What one of our users wants to begin with is not to be had; the others ask again."""
+        group = self.group
+        mine = (message.to, message.term) == (self.station.identity.incarnation, group.key)
+        since = self._since
+        if mine and group.phase is Phase.INSERTING and since != NOW:
+            self.turn.mark("group-begin-refused")
+            for application in [one for one in group.applications if one.since == since]:
+                group.turn_away(application, message.reason)
+            if group.users:
+                self._ask_in()
+            else:
+                group.end(message.reason)
 
     def look_up_again(self) -> None:
         """Somebody else may lead, or the group may have ended and been formed anew."""
@@ -188,6 +209,9 @@ class Entrance:
         mine = (message.to, message.term) == (self.station.identity.incarnation, group.key)
         if not mine or group.phase not in (Phase.INSERTING, Phase.RETURNING):
             return
+        if self._since not in (NOW, message.begins) and (self._since != CHECKPOINT or message.begins == NOW):
+            return  # a new leader does not know yet what we asked for
+        group.begins = message.begins
         welcome = Roll(group.settings.logical_lifetime)
         welcome.restore(message.state)
         group.inserted(message.seq, tuple(name for name, _ in welcome.members))

@@ -24,6 +24,7 @@ from ..peer_messages import (
     Held,
     Insert,
     Inserted,
+    InsertRefused,
     Leave,
     Left,
     Opened,
@@ -39,7 +40,9 @@ from ..stream.server import Server
 from ..views import NodeId, View
 from ..views import Server as ServerId
 from .adverts import Adverts
+from .backlog import no_longer_kept
 from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted, encode_control
+from .user import CHECKPOINT, NOW
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
@@ -81,6 +84,8 @@ class Leading:
         self._waiting: dict[NodeId, Line] = {}
         self._data_held: dict[PayloadId, set[str]] = {}
         self.adverts = Adverts()
+        self._begin: dict[NodeId, int] = {}  # new members, and the number each begins after
+        self._keep_until: dict[NodeId, float] = {}  # for how long what is behind it is kept for them
         self._proposed: tuple[ServerId, ...] = ()
         self._pending: tuple[ServerId, ...] = ()  # of the view that was granted since, as far as we know
         self._propose_not_before = self.turn.now
@@ -110,7 +115,13 @@ class Leading:
         """A node wants to carry the group."""
         node = (sender.name, sender.incarnation)
         term = self.group.roll.members.get(node)
-        if term is not None and insert.term <= term:
+        begins, problem = self._begins(insert.since)
+        if problem:
+            self.group.reach(node[0])
+            refused = InsertRefused(self.server.stream, sender.incarnation, insert.term, problem)
+            self.server.carrier.vouch(node[0], refused)
+        elif term is not None and insert.term <= term:
+            self._begin[node] = begins
             self.welcome(node, self.server.delivered)
         elif self.station.is_up(node) and node not in self._inserting and not self._dropping:
             older = [other for other in self.group.roll.members if other[0] == node[0] and other not in self._failing]
@@ -120,14 +131,29 @@ class Leading:
                 self._removing.add(node)
                 self._order(NodeRemoved(node))  # it had left; that was lost with the tail of an earlier view
             self._inserting.add(node)
+            self._begin[node], self._keep_until[node] = begins, self.turn.now + self._timers.lease
             self._order(NodeInserted(node, insert.term, insert.last_n))
             self._origins.welcome(node, insert.last_n)
+
+    def _begins(self, since: int) -> tuple[int, str]:
+        """The number that a new member begins after, if it wants anything earlier than now; or why it cannot."""
+        log = self.server.log
+        if since == NOW:
+            return NOW, ""
+        begins = max(self.server.replica.checkpoints.advertised.seq, log.base) if since == CHECKPOINT else since
+        if begins > self.server.delivered:
+            return NOW, f"the stream has come to entry {self.server.delivered} only, not to {begins}"
+        if begins < log.base:
+            return NOW, no_longer_kept(begins, log.base)
+        return begins, ""
 
     def welcome(self, node: NodeId, seq: int) -> None:
         """Give a member what it needs to follow: the roll after entry ``seq``."""
         self.group.reach(node[0])
         term = self.group.roll.members[node]
-        inserted = Inserted(self.server.stream, node[1], term, self.view.epoch, seq, self.group.roll.snapshot())
+        begins = self._begin.get(node, NOW)
+        self._keep_until[node] = self.turn.now + self._timers.lease
+        inserted = Inserted(self.server.stream, node[1], term, self.view.epoch, seq, self.group.roll.snapshot(), begins)
         self.server.carrier.vouch(node[0], inserted)
 
     def on_leave(self, sender: Sender, leave: Leave) -> None:
@@ -195,6 +221,7 @@ class Leading:
             self._removing.discard(node)
             self._failing.discard(node)
             self._seen.pop(node, None)
+            self._begin.pop(node, None)
             self._accepted.pop(node, None)
 
     # --- Submissions ---
@@ -349,6 +376,8 @@ class Leading:
             self.server.delivered if node == self.station.me else self._seen.get(node, 0)
             for node in self.group.roll.members
         ]
+        self._keep_until = {node: at for node, at in self._keep_until.items() if at > self.turn.now}
+        lines += [self._begin[node] for node in self._keep_until if self._begin.get(node, NOW) != NOW]
         kept = [line for line in lines if log.last - line <= max(kept_max, 1)]
         return min(kept, default=0)
 

@@ -27,6 +27,7 @@ from ..peer_messages import (
     Data,
     GroupIs,
     Inserted,
+    InsertRefused,
     Leave,
     Left,
     NotLeader,
@@ -40,6 +41,7 @@ from ..stream.receiver import Receiver
 from ..stream.replica import Replica, Retention
 from ..stream.server import Server
 from ..views import AttributeValue, NodeId
+from .backlog import Backlogs
 from .controls import NodeInserted, NodesFailed, ViewStarted, decode_control
 from .entrance import Entrance
 from .group_carrier import GroupCarrier
@@ -50,7 +52,7 @@ from .roll import Roll, decode_checkpoint, encode_checkpoint
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter
-from .user import Application, Machine, User
+from .user import NOW, Application, Machine, User
 
 LAGGED = "lagged: entries that were not delivered here are no longer kept"
 
@@ -85,6 +87,8 @@ class NodeGroup:
         self.returning: list[Application] = []  # who joins again when this node has left
         self.leaving: set[NodeId] = set()  # who told us, as leader, that it leaves
         self.roll = Roll(self.settings.logical_lifetime)
+        self.backlogs = Backlogs(self)
+        self.begins = NOW  # what came after that entry is kept for us
         self.machine: Machine | None = None
         self._machine_user: User | None = None  # whose it is
         self.carrier: GroupCarrier | None = None
@@ -166,22 +170,30 @@ class NodeGroup:
             problem = problem_with(application, self.settings, present)
             if problem:
                 self.turn.mark("group-prescreened")
-                self._forget_user(application.user)
-                application.user.lost(problem)
+                self.turn_away(application, problem)
+
+    def turn_away(self, application: Application, reason: str) -> None:
+        """This one cannot take part."""
+        self._forget_user(application.user)
+        application.user.lost(reason)
 
     def _forget_user(self, user: User) -> None:
-        position = self.users.index(user)
+        position = [application.user for application in self.applications].index(user)
+        self.backlogs.forget(self.users[position])
         del self.users[position], self.applications[position]
         if user is self._machine_user:
             self.machine = self._machine_user = None  # nobody applies entries to it any more
 
     def forget_users(self) -> list[User]:
         """Nobody takes part any more; returns who did."""
-        users, self.users, self.applications = self.users, [], []
+        users, self.users, self.applications, self.backlogs = self.users, [], [], Backlogs(self)
         self.machine = self._machine_user = None
         return users
 
     def _tell_joined(self, application: Application) -> None:
+        if application.since != NOW:
+            self.backlogs.begin_earlier(application)
+            return
         user, is_late = application.user, self.machine is None and application.machine is not None
         user.joined(self.id, 0 if is_late else self.delivered, tuple(self.roll.members))
         if is_late:
@@ -206,7 +218,7 @@ class NodeGroup:
         if waiting:
             self.returning.remove(waiting[0])
             user.lost("left")
-        if user not in self.users:
+        if all(application.user is not user for application in self.applications):
             return
         self.hand_up()
         self._forget_user(user)
@@ -391,6 +403,10 @@ class NodeGroup:
         """We are a member."""
         self.entrance.on_inserted(sender, message)
 
+    def on_insert_refused(self, sender: Sender, message: InsertRefused) -> None:
+        """We are none, because of where a user wants to begin."""
+        self.entrance.on_insert_refused(message)
+
     def on_accepted(self, sender: Sender, message: Accepted) -> None:
         """What we submitted is stable; for who is no member."""
         if self.submitter is not None and message.to == self.station.identity.incarnation:
@@ -558,7 +574,7 @@ class NodeGroup:
     @property
     def deadline(self) -> float:
         """When something is to be done without a message."""
-        at = min(self._repeat_at, self.entrance.repeat_at)
+        at = min(self._repeat_at, self.entrance.repeat_at, self.backlogs.deadline)
         if self.seat is not None and self.is_member:
             at = min(at, self.seat.deadline)
         if self.submitter is not None:
@@ -570,6 +586,7 @@ class NodeGroup:
         invariant(self.phase is not Phase.OVER, f"a tick for {self.name!r}, which is over")
         now = self.turn.now
         self.entrance.tick()
+        self.backlogs.tick()
         if now >= self._repeat_at:
             if self.phase is Phase.LEAVING:
                 self._ask_out()

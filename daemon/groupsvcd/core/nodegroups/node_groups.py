@@ -36,6 +36,7 @@ from ..peer_messages import (
     Held,
     Insert,
     Inserted,
+    InsertRefused,
     Leave,
     Left,
     NotLeader,
@@ -61,7 +62,7 @@ from .phases import Phase
 from .seat import Seat
 from .station import Station
 from .submitter import PAYLOAD_BYTES_MAX, Submitter
-from .user import Application, Keeper, Machine, User
+from .user import CHECKPOINT, NOW, Application, Keeper, Machine, User
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, BlockAsk, DataAsk, Refused, GroupIs)
 """Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
@@ -120,6 +121,7 @@ class NodeGroups:
             NotLeader: NodeGroup.on_not_leader,
             GroupIs: NodeGroup.on_group_is,
             Inserted: NodeGroup.on_inserted,
+            InsertRefused: NodeGroup.on_insert_refused,
             Left: NodeGroup.on_left,
         }
         self._for_seats: dict[type, Callable[[Seat, Sender, Any], None]] = {
@@ -150,15 +152,23 @@ class NodeGroups:
     # --- Users ---
 
     def join(
-        self, name: str, attributes: dict[str, AttributeValue], user: User, machine: Machine | None = None
-    ) -> None:
+        self, name: str, attributes: dict[str, AttributeValue], user: User, machine: Machine | None = None,
+        since: int | None = None,
+    ) -> None:  # fmt: skip
         """``user`` takes part in the group, which is formed if there is none.
 
         With a ``machine`` this node has the state that all entries of the group add up to, from the newest checkpoint
         on. Either all members have one or none. If the group is there already, what ``attributes`` state must be so in
         it; else ``user`` is told ``lost`` with a reason that names what differs.
+
+        ``since`` says where a user without a machine begins: ``NOW`` (default), ``CHECKPOINT``, or after an entry by
+        its number. If that is no longer kept it is told ``lost`` with a reason that names the oldest number.
         """
-        self._join(name, Application(user, attributes, machine))
+        if machine is not None and since not in (None, CHECKPOINT):
+            raise ValueError("a state machine begins with the newest checkpoint: since must be CHECKPOINT or left out")
+        if since is not None and since < CHECKPOINT:
+            raise ValueError(f"since must be NOW, CHECKPOINT or the number of an entry, not {since}")
+        self._join(name, Application(user, attributes, machine, NOW if since is None or machine else since))
 
     def _join(self, name: str, application: Application) -> None:
         group = self._by_name.get(name)

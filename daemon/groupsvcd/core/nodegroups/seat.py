@@ -309,6 +309,7 @@ class Seat:
 
     def on_data(self, sender: Sender, message: Data) -> None:
         """A large payload; what is numbered already and not missing here is not needed."""
+        self.group.backlogs.take(message)
         payload_id = (message.origin, message.incarnation, message.n)
         row = self.group.roll.origins.get(payload_id[:2])
         if row is not None and message.n <= row[0] and not self.replica.library.lacks(payload_id):
@@ -342,6 +343,7 @@ class Seat:
 
     def on_repair(self, sender: Sender, message: Repair) -> None:
         """Entries that we asked for."""
+        self.group.backlogs.take(message)
         if self.recovery is not None:
             self.recovery.on_repair(sender.name, message)
         self.role.on_repair(sender.name, message)

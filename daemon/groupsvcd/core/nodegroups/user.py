@@ -14,6 +14,12 @@ import attrs
 from ..stream.entries import Entry
 from ..views import AttributeValue, NodeId
 
+NOW = -1
+"""Begin with what is ordered from now on."""
+
+CHECKPOINT = -2
+"""Begin after the newest advertised checkpoint; with a machine, with its state."""
+
 
 class User(Protocol):
     """What a program that takes part in a group is told."""
@@ -70,6 +76,7 @@ class Application:
     user: User
     attributes: dict[str, AttributeValue] = attrs.field(factory=dict)
     machine: Machine | None = None
+    since: int = NOW  # or CHECKPOINT, or the number of the entry after which everything is wanted
 
     @property
     def formed_with(self) -> dict[str, AttributeValue]:

@@ -213,6 +213,10 @@ class Replica:
         """What was delivered after entry ``seq``, which must be held."""
         return self._delivery.entries(self.log, seq + 1, self.delivered)
 
+    def entries_between(self, first: int, upto: int) -> list[Entry]:
+        """Entries ``first … upto``, which must be held, with their payloads."""
+        return self._delivery.entries(self.log, first, upto)
+
     # --- Changing the log ---
 
     def append(self, entries: tuple[bytes, ...]) -> None:
