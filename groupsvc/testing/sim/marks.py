@@ -25,17 +25,19 @@ ENGINE_MARKS: tuple[str, ...] = (
 """What the engines must have done at least once; grows with the protocol."""
 
 GROUP_MARKS: tuple[str, ...] = (
-    "group-complaint", "group-continued", "group-dropped", "group-forced", "group-formed",
+    "group-backlog", "group-complaint", "group-continued", "group-dropped", "group-forced", "group-formed",
     "group-ghost", "group-given-up", "group-handover", "group-insert", "group-lagged", "group-leader-refused",
-    "group-not-leader", "group-orphan", "group-promoted", "group-recovered", "group-relayed", "group-resubmit",
-    "group-returns", "group-server-retires", "group-view-shrunk", "group_dropped", "group_lost",
+    "group-not-leader", "group-orphan", "group-prescreened", "group-promoted", "group-recovered", "group-relayed",
+    "group-resubmit",
+    "group-resynchronised", "group-returns", "group-server-retires", "group-view-shrunk", "group_dropped", "group_lost",
     "joined", "large-ordered", "members", "payload-asked", "receiver-fetched-checkpoint", "receiver-follows-new-epoch",
     "view_active",
 )  # fmt: skip
 """The same for groups."""
 
 RARE_MARKS: tuple[str, ...] = (
-    "chosen-log-lost", "group-cannot-serve", "group-damaged", "group-machine-late", "group-resynchronised",
+    "checkpoint-does-not-add-up", "checkpoint-fetch-given-up", "checkpoint-from-many", "chosen-log-lost",
+    "group-begin-refused", "group-cannot-serve", "group-damaged", "group-machine-late",
     "group-server-unable", "group-stays", "group-superseded", "group-tail-lost", "group-too-old",
     "payload-kept-no-longer", "receiver-follows-a-server",
 )  # fmt: skip
