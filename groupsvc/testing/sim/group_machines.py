@@ -52,3 +52,4 @@ class Chain:
                 "B4", f"{member.name} at {member.reached} gets the state after {at!r} for {seq}", member
             )
         member.reached, self.crc = seq, int(crc)
+        member.give_up("the state may have it")  # who goes on from a state does not see what it is made of
