@@ -16,6 +16,7 @@ from groupsvcd.core.peer_messages import (
     AnyPeerMessage,
     Ask,
     Beat,
+    CheckpointHeld,
     Claim,
     Data,
     DataHeld,
@@ -94,9 +95,12 @@ def _entry(m: int, s: int) -> Cost:
 
 
 def _aftermath(m: int, s: int) -> Cost:
-    """Beats until everybody is known to have everything; receivers are told, and answer, twice."""
-    beats, told = (1 if m == s else BUSY_BEATS) * (s - 1), 2 * (m - s)
-    return {"Beat": beats + told, "Held": beats, "Seen": told}
+    """Beats until everybody is known to have everything, and a checkpoint is advertised that replaces the history.
+
+    Receivers are told, and answer, three times.
+    """
+    beats, told = (1 if m == s else BUSY_BEATS) * (s - 1), 3 * (m - s)
+    return {"Beat": beats + told, "Held": beats, "Seen": told, "CheckpointHeld": s - 1}
 
 
 def small(m: int) -> Cost:
@@ -214,7 +218,8 @@ def sizes(*, body: int = 0, entry: int = 0, payload: int = 0) -> dict[str, float
               "pending": None}  # fmt: skip
     samples: list[AnyPeerMessage] = [
         LeaderAlive(3, 250, epoch, epoch), AliveAck(inc, 3, 250, 1.8), Alive(3, 250, 250, ""),
-        Beat(group, epoch, seq, seq, seq, seq, seq), Held(group, epoch, seq, seq), Seen(group, epoch, seq),
+        Beat(group, epoch, seq, seq, seq, seq, seq, seq, checkpoint_size=150, checkpoint_crc=1 << 31),
+        CheckpointHeld(group, epoch, ((seq, 150, 1 << 31),)), Held(group, epoch, seq, seq), Seen(group, epoch, seq),
         RepairAsk(group, seq, 1045), Repair(group, epoch, seq, seq, ()),
         Submit(group, 1, seq, (bytes(body),), 0), Submit(0, 20, epoch, (bytes(45),)),
         Data(group, name, inc, 1, bytes(payload)), DataHeld(group, ((name, inc, 1),)),
