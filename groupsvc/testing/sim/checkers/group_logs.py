@@ -136,7 +136,8 @@ def _thrown_away(stream: GroupStream) -> Iterator[Violation]:
                 bases[line.node] = upto or before
                 if upto <= before or not line.epoch:  # without an epoch: the disk begins to have a log, with this
                     continue
-            lacking = [part for part in lists.get(me, ()) if reached.get(part, upto) < upto]
+            # Who has nothing yet, because it has a machine, is given a checkpoint, and waits for no entry before it.
+            lacking = [part for part in lists.get(me, ()) if 0 < reached.get(part, upto) < upto]
             if lacking and ordered <= stream.history_entries_max:
                 name, inc = lacking[0]
                 text = f"{line.node} drops entries up to {upto}; {name}/{inc} has only {reached[name, inc]}"
