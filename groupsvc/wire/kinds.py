@@ -74,6 +74,12 @@ class Kind(enum.IntEnum):
     COMPLAINT = 65
     ORPHAN = 66
     LEFT = 67
+    INSERT_REFUSED = 68
+
+    # Checkpoints of a group's stream.
+    CHECKPOINT_HELD = 70
+    BLOCK_ASK = 71
+    BLOCK = 72
 
     # Application to daemon.
     HELLO = 100

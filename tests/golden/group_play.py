@@ -47,7 +47,7 @@ from groupsvcd.core.peer_messages import (
     StreamMessage,
     Tell,
 )
-from groupsvcd.core.stream.entries import decode_entry
+from groupsvcd.core.stream.entries import decode_entry, decode_reference, is_reference
 from groupsvcd.core.views import View
 
 if TYPE_CHECKING:
@@ -179,6 +179,9 @@ def _with_entries(message: Order | Repair) -> str:
 
 def entry_in_words(entry: bytes) -> str:
     """What somebody submitted as ``n4/1 #3 "text"``, what a leader ordered itself by its name."""
+    if is_reference(entry):
+        large = decode_reference(entry)
+        return f"{large.origin}/{large.incarnation} #{large.n} <{large.size} bytes elsewhere>"
     parts = decode_entry(entry)
     if not parts.origin:
         return in_words(decode_control(parts.body))

@@ -7,7 +7,8 @@ from typing import Any
 
 from groupsvc.testing.sim import World
 from groupsvc.testing.sim.node import Node
-from groupsvcd.core.nodegroups.node_groups import GroupStatus, NodeGroups
+from groupsvcd.core.nodegroups.group_status import GroupStatus
+from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.stream.entries import Entry
 from groupsvcd.core.views import AttributeValue, NodeId
 from tests.golden.group_play import GroupPlay, in_words
@@ -52,6 +53,28 @@ class GroupUser:
         self.says(f"failed: {reason}")
 
 
+class MachineUser(GroupUser):
+    """One with a state: all that was ever submitted, as one text."""
+
+    def __init__(self, node: Node, group: str, play: GroupPlay) -> None:
+        super().__init__(node, group, play)
+        self.text = ""
+
+    def delivered(self, first_seq: int, entries: Sequence[Entry]) -> None:
+        """Add the bodies."""
+        super().delivered(first_seq, entries)
+        self.text += "".join(entry.body.decode() + " " for entry in entries if entry.origin)
+
+    def snapshot(self) -> bytes:
+        """The text."""
+        return self.text.encode()
+
+    def restore(self, seq: int, state: bytes) -> None:
+        """Become another member's."""
+        self.text = state.decode()
+        self.says(f'has the state after entry {seq}: "{self.text.strip()}"')
+
+
 class GroupUsers:
     """The commands of a script that are about groups."""
 
@@ -62,9 +85,14 @@ class GroupUsers:
         play.begin()
 
     def join(self, words: list[str]) -> None:
-        """``join n4 jobs replicas=2``: a user on n4 takes part."""
+        """``join n4 jobs replicas=2``: a user on n4 takes part; with ``machine=yes`` it has a state."""
         name, group, *settings = words
         attributes = dict(_setting(setting) for setting in settings)
+        if attributes.pop("machine", False):
+            machine = self._users[name, group] = MachineUser(self.world.nodes[name], group, self.play)
+            machine.says(f"joins {' '.join(settings)}".rstrip())
+            self._act(name, lambda groups: groups.join(group, attributes, machine, machine))
+            return
         user = self._users[name, group] = GroupUser(self.world.nodes[name], group, self.play)
         user.says(f"joins {' '.join(settings)}".rstrip())
         self._act(name, lambda groups: groups.join(group, attributes, user))

@@ -17,7 +17,7 @@ TOY = "tests.sim.toy_engine:ToyEngine"
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_the_play_is_as_it_is_written(path: Path, rewrite: bool) -> None:
-    """GS-01 to GS-12, SAM-02, SAM-03, SAM-06, SAM-10, DIST-01, DIST-02: one script, one protocol run."""
+    """GS-01 to GS-12, GS-22, SAM-02 to SAM-04, SAM-06 to SAM-08, SAM-10, DIST-01, DIST-02: one script, one run."""
     written = path.read_text()
     happened = perform(written)
     assert "FAILED" not in happened, happened[happened.index("FAILED") :]

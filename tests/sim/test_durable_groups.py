@@ -13,7 +13,7 @@ from groupsvc.testing.sim.plan import draw
 from groupsvc.testing.sim.trial import run_plan
 from groupsvcd.core.engine import Engine
 from groupsvcd.core.events import LocalCall, PeerFrame
-from groupsvcd.core.nodegroups.node_groups import GroupStatus
+from groupsvcd.core.nodegroups.group_status import GroupStatus
 from groupsvcd.core.peer_messages import Grant, PeerMessage
 from groupsvcd.core.views import View
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from groupsvc.testing.sim import World
 from groupsvcd.core.engine import Engine
 from groupsvcd.core.events import LocalCall
-from groupsvcd.core.nodegroups.node_groups import GroupStatus
+from groupsvcd.core.nodegroups.group_status import GroupStatus
 from groupsvcd.core.stream.entries import Entry
 from groupsvcd.core.views import NodeId
 

@@ -230,6 +230,7 @@ class Held(StreamMessage, tag=int(Kind.HELD)):
 class Beat(StreamMessage, tag=int(Kind.BEAT)):
     """Where the stream stands, so that a lost tail is noticed: the SYNC of a group.
 
+    ``checkpoint`` is the number of the advertised one: enough servers have that state, of this size and CRC-32.
     ``began`` and ``nearly`` as in an Order. ``round`` is given back in the Held that answers, so that the leader knows
     that it still leads. ``views`` are those of the log, in a fast group: who was not asked for its promise finds out
     whether its own entries are in that log.
@@ -244,6 +245,15 @@ class Beat(StreamMessage, tag=int(Kind.BEAT)):
     nearly: int = 0
     round: int = 0
     views: Views = ()
+    checkpoint_size: int = 0
+    checkpoint_crc: int = 0
+
+
+class CheckpointHeld(StreamMessage, tag=int(Kind.CHECKPOINT_HELD)):
+    """The server has these checkpoints, newer than the advertised one: number, size, CRC-32."""
+
+    epoch: int
+    checkpoints: tuple[tuple[int, int, int], ...]
 
 
 class Promised(StreamMessage, tag=int(Kind.PROMISED)):
@@ -304,8 +314,8 @@ class Repair(StreamMessage, tag=int(Kind.REPAIR)):
     """Entries from ``first`` on, from a log accepted in ``accepted``, stable up to ``stable``.
 
     With ``checkpoint_seq`` > 0 the asker needs the state after that entry first: this is the block from
-    ``checkpoint_offset`` on, of ``checkpoint_bytes`` in all; entries come with the last block. ``began`` as in Order,
-    ``views`` as in Beat.
+    ``checkpoint_offset`` on, of ``checkpoint_bytes`` in all, with checksum ``checkpoint_crc``; entries come with the
+    last block. ``began`` as in Order, ``views`` as in Beat.
     """
 
     accepted: int
@@ -318,6 +328,30 @@ class Repair(StreamMessage, tag=int(Kind.REPAIR)):
     checkpoint: bytes = b""
     began: int = 0
     views: Views = ()
+    checkpoint_crc: int = 0
+
+
+class BlockAsk(StreamMessage, tag=int(Kind.BLOCK_ASK)):
+    """Send me ``size`` bytes from ``offset`` on of the checkpoint after entry ``seq``."""
+
+    seq: int
+    offset: int
+    size: int
+
+
+class Block(StreamMessage, tag=int(Kind.BLOCK)):
+    """Part of the checkpoint after entry ``seq``, of ``size`` bytes in all with checksum ``crc``.
+
+    From a log accepted in ``accepted`` and stable up to ``stable``. If ``size`` is 0 the checkpoint is not here.
+    """
+
+    accepted: int
+    stable: int
+    seq: int
+    size: int
+    crc: int
+    offset: int
+    block: bytes
 
 
 class SubmitRefused(StreamMessage, tag=int(Kind.SUBMIT_REFUSED)):
@@ -451,21 +485,35 @@ class GroupIs(StreamMessage, tag=int(Kind.GROUP_IS)):
 class Insert(StreamMessage, tag=int(Kind.INSERT)):
     """I want to carry this group, from my ``term`` on: how often I have set out to carry any.
 
-    ``last_n`` is the number up to which I know what became of my submissions to it.
+    ``last_n`` is the number up to which I know what became of my submissions to it. ``since``: I want everything after
+    this entry, or, with -2, after the advertised checkpoint; -1: from now on.
     """
 
     term: int
     last_n: int
+    since: int = -1
 
 
 class Inserted(StreamMessage, tag=int(Kind.INSERTED)):
-    """Incarnation ``to`` is a member, for its ``term``. ``state`` is the roll after entry ``seq``; go on from there."""
+    """Incarnation ``to`` is a member, for its ``term``. ``state`` is the roll after entry ``seq``; go on from there.
+
+    ``begins``: what came after that entry is kept for the new member; -1 if it did not ask for anything earlier.
+    """
 
     to: int
     term: int
     epoch: int
     seq: int
     state: bytes
+    begins: int = -1
+
+
+class InsertRefused(StreamMessage, tag=int(Kind.INSERT_REFUSED)):
+    """To incarnation ``to``: you cannot begin, in your ``term``, with the entry you asked for."""
+
+    to: int
+    term: int
+    reason: str
 
 
 class Leave(StreamMessage, tag=int(Kind.LEAVE)):
@@ -502,8 +550,9 @@ AnyPeerMessage = (
     | Canvass | Support | Claim | Yield
     | Submit | Relay | Order | Held | Beat | Promised | Open | Opened | RepairAsk | Repair
     | SubmitRefused | Refused | Accepted | Seen | SyncAsk | Synced | NotLeader | Data | DataHeld | DataAsk
+    | CheckpointHeld | BlockAsk | Block
     | Ask | Tell | Answered
-    | Grant | GroupIs | Insert | Inserted | Leave | Left | Complaint | Orphan
+    | Grant | GroupIs | Insert | Inserted | InsertRefused | Leave | Left | Complaint | Orphan
 )  # fmt: skip
 
 PEER_CODEC: Codec[AnyPeerMessage] = Codec(AnyPeerMessage)

@@ -13,7 +13,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from groupsvcd.core.domain.groups import Group
-from groupsvcd.core.nodegroups.node_groups import GroupStatus, NodeGroups
+from groupsvcd.core.nodegroups.group_status import GroupStatus
+from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.views import NodeId
 
 from .group_users import Member
@@ -92,6 +93,18 @@ def group_disagreement(world: World) -> str:
     for member in world.group_users.members:
         if member.group and member.alive and not member.group_id and member.group not in waiting:
             return f"{member.name} at {member.node.name} is not in {member.group} yet"
+    return _different_states(world)
+
+
+def _different_states(world: World) -> str:
+    """Machines that are equally far and have not the same state."""
+    states: dict[tuple[str, int], dict[str, int]] = {}
+    for member in world.group_users.members:
+        if member.alive and member.group_id and member.chain is not None:
+            states.setdefault((member.group, member.reached), {})[member.name] = member.chain.crc
+    for (group, seq), found in sorted(states.items()):
+        if len(set(found.values())) > 1:
+            return f"in group {group} states differ after entry {seq}: {found}"
     return ""
 
 

@@ -10,7 +10,7 @@ import random
 from typing import TYPE_CHECKING
 
 from groupsvcd.core.effects import Persist
-from groupsvcd.core.nodegroups.node_groups import GroupStatus
+from groupsvcd.core.nodegroups.group_status import GroupStatus
 from groupsvcd.core.records import CheckpointRecord
 
 from .disk import SYNC_S_MIN, Log

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from groupsvcd.core.nodegroups.node_groups import GroupStatus
+from groupsvcd.core.nodegroups.group_status import GroupStatus
 from groupsvcd.core.peer_messages import Repair
 
 from .cuts import Cut

@@ -25,12 +25,21 @@ from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.stream.entries import Entry, encode_entry, encode_reference
 from groupsvcd.core.views import AttributeValue, NodeId
 
+from .group_machines import Chain
+from .group_wishes import Wishes
+
 if TYPE_CHECKING:
     from .node import Node
     from .world import World
 
 BODY_BYTES_MAX = 3_000
 """Now and then a body is as long as this; most have a few bytes."""
+
+DIFFERS = " in this group, not "
+"""What the refusal says of a program that stated something else."""
+
+CANNOT_BEGIN = (" are no longer kept; the oldest number", "the stream has come to entry")
+"""What the refusal says of one that wants to begin where it cannot."""
 
 DURABLE = 0.3
 """Share of the groups that somebody forms, if its node has a disk."""
@@ -102,7 +111,9 @@ class Program:
 
     def _entry(self, origin: tuple[str, int], n: int, body: bytes) -> bytes:
         """What will stand in the log for this body: a large one travels apart from its order."""
-        if len(body) > self.node.parameters.inline_bytes_max:
+        groups = self.node.groups
+        submitter = groups._by_name[self.group].submitter if groups is not None else None
+        if submitter is not None and len(body) > submitter.inline_bytes_max:
             return encode_reference(*origin, n, len(body), crc32(body))
         return encode_entry(*origin, n, body)
 
@@ -139,6 +150,10 @@ class Program:
 
     def give_up(self, reason: str) -> None:
         """Nothing more will be heard of what is on its way."""
+        self.end_submits(reason)
+
+    def end_submits(self, reason: str) -> None:
+        """What became of the submissions is not known."""
         for body in list(self.open):
             self.end_submit(body, "info", {"reason": reason}, group_id=0, n=self.open[body][1])
 
@@ -153,6 +168,8 @@ class Member(Program):
         self.reached = 0
         self.join_call = 0
         self.syncs: set[int] = set()  # calls that have not ended
+        self.stated: dict[str, AttributeValue] = {}  # of what it wants the group to be
+        self.chain: Chain | None = None  # its state, if the members of the group have one
 
     # --- Deeds ---
 
@@ -163,7 +180,7 @@ class Member(Program):
         if not self.group:
             if not self.users.quiet:
                 name = f"users-{rng.randrange(habits.groups)}"
-                self.join(groups, name, self.users.draw_pace(self.users.draw_attributes()))
+                self.join(groups, name, self.users.attributes_for(name))
         elif not self.users.quiet and rng.random() < habits.leave:
             self.leave(groups)
         elif self.group_id and not self.users.quiet:
@@ -200,11 +217,13 @@ class Member(Program):
 
     def join(self, groups: NodeGroups, group: str, attributes: dict[str, AttributeValue]) -> None:
         """Ask to take part; ``joined`` or ``lost`` follows, now or later."""
-        self.group = group
+        self.group, self.stated = group, attributes
         self.calls += 1
         self.join_call = self.calls
+        self.chain = Chain(self) if self.users.wishes.brings_machine(groups, group) else None
         self.line("join", "invoke", {"id": self.calls, "name": group, **attributes})
-        groups.join(group, attributes, self)
+        since = self.users.wishes.since(group) if self.chain is None else None
+        groups.join(group, attributes, self, self.chain, since)
 
     def leave(self, groups: NodeGroups) -> None:
         """Take part no longer; ``lost`` follows at once."""
@@ -252,6 +271,8 @@ class Member(Program):
                 if entry.body in self.open:
                     self.end_submit(entry.body, "ok", {"seq": seq}, group_id=self.group_id, n=entry.n)
         self.reached = first_seq + len(entries) - 1
+        if self.chain is not None:
+            self.chain.add(entries)
         groups = self.node.groups
         if groups is not None and not users.quiet and users.rng.random() * len(users.members) < users.habits.answer:
             self.submit(groups, 1)
@@ -266,7 +287,11 @@ class Member(Program):
         if not self._hears("lost"):
             return
         if self.join_call:
-            self._end_join("fail" if reason == "left" else "info", {"reason": reason}, 0)
+            is_refused = DIFFERS in reason
+            if is_refused and not self.stated:
+                self.users.broken("K1", f"{self.name} stated nothing and is refused: {reason}", self)
+            is_refused = is_refused or any(words in reason for words in CANNOT_BEGIN)
+            self._end_join("fail" if is_refused or reason == "left" else "info", {"reason": reason}, 0)
         self.give_up(reason)
         self.group, self.group_id, self.reached = "", 0, 0
 
@@ -288,8 +313,12 @@ class Member(Program):
         return False
 
     def _check_members(self, what: str, members: tuple[NodeId, ...]) -> None:
-        engine = self.node.engine
-        if engine is not None and (self.node.name, engine.incarnation) not in members:
+        engine, groups = self.node.engine, self.node.groups
+        if engine is None or groups is None:
+            return
+        inserted_seq = groups._by_name[self.group]._inserted_seq
+        # A state begins with what was before its member: its node may be behind its own insertion.
+        if self.reached >= inserted_seq and (self.node.name, engine.incarnation) not in members:
             self.users.broken("V1", f"{self.name} is told {what} with the members {members}", self)
 
 
@@ -335,14 +364,15 @@ class Stranger(Program):
 class GroupUsers:
     """All programs of a world."""
 
-    def __init__(self, world: World, rng: random.Random, habits: GroupHabits) -> None:
+    def __init__(self, world: World, rng: random.Random, habits: GroupHabits, wishes: Wishes) -> None:
         self.world = world
         self.rng = rng
         self.fast_rng = random.Random(f"{world.seed}/fast groups")  # of its own: other choices stay as they were
-        self.later_rng = random.Random(f"{world.seed}/more attributes of groups")  # a seed keeps its other choices
         self.habits = habits
+        self.wishes = wishes
         self.quiet = False
         self.sent: dict[bytes, Sent] = {}
+        self.states: dict[int, set[bytes]] = {}  # of machines, by the group's id
         self.members = [
             Member(self, f"member-{number}", world.nodes[rng.choice(world.names)])
             for number in range(1, habits.members + 1)
@@ -399,14 +429,11 @@ class GroupUsers:
         if program.process == process and program.alive:
             self._think(program)
 
-    def draw_attributes(self) -> dict[str, AttributeValue]:
-        """Attributes of a group that somebody wants to form."""
+    def attributes_for(self, group: str) -> dict[str, AttributeValue]:
+        """What somebody states who wants to take part."""
         if self.habits.attributes is not None:
             return {**self.habits.attributes}
-        attributes = draw_attributes(self.rng)
-        if self.later_rng.random() < 0.3:
-            attributes["data_k"] = self.later_rng.randint(1, 3)
-        return attributes
+        return self.wishes.attributes(group, self.draw_pace(draw_attributes(self.rng)))
 
     # --- What they hear ---
 

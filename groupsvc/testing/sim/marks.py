@@ -25,9 +25,10 @@ ENGINE_MARKS: tuple[str, ...] = (
 
 GROUP_MARKS: tuple[str, ...] = (
     "fast-left-out", "fast-not-carried", "group-synced", "sync-converted",
-    "group-complaint", "group-continued", "group-dropped", "group-forced", "group-formed",
+    "group-backlog", "group-complaint", "group-continued", "group-dropped", "group-forced", "group-formed",
     "group-ghost", "group-given-up", "group-handover", "group-insert", "group-lagged", "group-leader-refused",
-    "group-not-leader", "group-orphan", "group-promoted", "group-recovered", "group-relayed", "group-resubmit",
+    "group-not-leader", "group-orphan", "group-prescreened", "group-promoted", "group-recovered", "group-relayed",
+    "group-resubmit", "group-resynchronised",
     "group-returns", "group-server-retires", "group-stays", "group-view-shrunk", "group_dropped", "group_lost",
     "joined", "large-ordered", "members", "payload-asked", "receiver-fetched-checkpoint", "receiver-follows-new-epoch",
     "view_active",
@@ -35,8 +36,9 @@ GROUP_MARKS: tuple[str, ...] = (
 """The same for groups."""
 
 RARE_MARKS: tuple[str, ...] = (
-    "chosen-log-lost", "group-cannot-serve", "group-damaged", "group-machine-late", "group-no-disk",
-    "group-resynchronised", "group-server-unable", "group-superseded", "group-tail-lost", "group-too-old",
+    "checkpoint-does-not-add-up", "checkpoint-fetch-given-up", "checkpoint-from-many", "chosen-log-lost",
+    "group-begin-refused", "group-cannot-serve", "group-damaged", "group-machine-late", "group-no-disk",
+    "group-server-unable", "group-superseded", "group-tail-lost", "group-too-old",
     "payload-kept-no-longer", "receiver-follows-a-server", "recovery-stuck",
 )  # fmt: skip
 """Places that a sample of some hundred seeds need not come by; long runs and tests of their own do."""

@@ -30,6 +30,7 @@ from .any_engine import EngineMaker
 from .clients import Clients, Habits
 from .disk import SYNC_S_SPREAD
 from .group_users import GroupHabits, GroupUsers
+from .group_wishes import Wishes
 from .history import History
 from .network import CALM, Network, Weather
 from .node import Node
@@ -121,7 +122,8 @@ class World:
         for name in self.names:
             self._add_node(name, {**(parameters or {}), **((parameters_of or {}).get(name, {}))}, drift)
         self.clients = Clients(self, self._random("clients"), habits or Habits())
-        self.group_users = GroupUsers(self, self._random("group users"), group_habits or GroupHabits())
+        wishes = Wishes(self, self._random("group wishes"))
+        self.group_users = GroupUsers(self, self._random("group users"), group_habits or GroupHabits(), wishes)
         for name in self.names:
             self.push(PROBE_FIRST_S, self._probe, self.nodes[name], (0, 0))
             if start_within_s is not None:

@@ -39,7 +39,8 @@ attributes = st.fixed_dictionaries(
         "commit_k": st.integers(0, 4),
         "durable": st.booleans(),
         "on_quorum_lost": st.sampled_from(("wait", "continue", "dissolve", "")),
-        "note": st.one_of(st.none(), st.floats(allow_nan=False), st.text(max_size=3), st.lists(st.text(max_size=2))),
+        "checkpoint_k": st.integers(0, 4),
+        "delivery": st.sampled_from(("safe", "fast", "")),
     },
 )
 

@@ -39,7 +39,7 @@ say(ViewStarted(1, names[0], voters, 2))
 for name in names:
     say(NodeUp(name, 1, "disk-" + name, "tcp://" + name, False))
 for i in range(30):
-    attributes = {key: True for key in set(["durable"] if i % 2 else ["p", "q", "r"])}
+    attributes = {key: True for key in set(["durable"] if i % 2 else ["machine", "durable"])}
     say(FormGroup(f"group-{i}", names[i % 12], 1, attributes))
 for group in directory.groups.all():
     lead = group.active.servers[0]

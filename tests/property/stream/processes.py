@@ -22,6 +22,8 @@ from groupsvcd.core.nodegroups.granted import Granted
 from groupsvcd.core.parameters import Timers
 from groupsvcd.core.peer_messages import (
     Beat,
+    Block,
+    BlockAsk,
     Claim,
     Data,
     DataAsk,
@@ -148,6 +150,10 @@ class Process:
             self._on_claim(sender, message)
         elif isinstance(message, Open):
             self._on_open(sender, message)
+        elif isinstance(message, BlockAsk):
+            self.replica.on_block_ask(sender[0], message)
+        elif isinstance(message, Block):
+            self.role.on_block(sender[0], message)
         elif isinstance(message, RepairAsk):
             self.replica.on_repair_ask(sender[0], message)
         elif isinstance(message, Repair):

@@ -210,7 +210,7 @@ def test_entries_are_applied_once_and_in_order() -> None:
 def test_a_restored_directory_is_the_same_and_goes_on_the_same() -> None:
     scene = Scene()
     scene.up("a", "x", "y")
-    scene.serve(scene.form("jobs", "x", note=["p", "q"]), ("x", 1), ("y", 1), k=2)
+    scene.serve(scene.form("jobs", "x", delivery="fast"), ("x", 1), ("y", 1), k=2)
     scene.directory.apply_entry(scene.seq + 1, ("x", 1), 1, set_entry("k", "v"))
     scene.order(VoterReplaced("b", "new"))
     restored = Directory.restore(scene.directory.snapshot())

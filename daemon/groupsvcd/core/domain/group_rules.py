@@ -15,8 +15,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..views import NodeId, View
+from .attributes import problem_with_attributes
 from .commands import ActivateView, ContinueGroup, DropGroup, FormGroup, ProposeView, shown
-from .groups import Group, GroupTable, problem_with_attributes, problem_with_name
+from .groups import Group, GroupTable, problem_with_name
 from .limits import ACTIVATIONS_MAX, GROUPS_MAX
 from .nodes import NodeTable
 

@@ -25,13 +25,10 @@ from groupsvc.wire.limits import GROUP_NAME_CHARS_MAX
 
 from ..views import AttributeValue, NodeId, Server, View
 from .commands import shown
-from .limits import ATTRIBUTES_BYTES_MAX, GROUP_SERVERS_MAX, GROUP_SERVERS_WANTED
+from .limits import GROUP_SERVERS_MAX, GROUP_SERVERS_WANTED
 from .nodes import NAME_CHARACTERS, UP, NodeTable
 
 _NAME_CHARACTERS = NAME_CHARACTERS | {"/"}
-_QUORUM_LOST_WORDS = ("wait", "continue", "dissolve")
-_DELIVERY_WORDS = ("safe", "fast")
-_encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class Group(msgspec.Struct, frozen=True, array_like=True):
@@ -98,35 +95,6 @@ def problem_with_name(name: str) -> str:
         return f"group name {shown(name)} must be 1 to {GROUP_NAME_CHARS_MAX} of the characters A-Z a-z 0-9 . _ / -"
     if name.startswith("_"):
         return f"group name {shown(name)} begins with _, which is reserved"
-    return ""
-
-
-def problem_with_attributes(attributes: dict[str, AttributeValue]) -> str:
-    """Why no group can have these attributes, or "". Names unknown here belong to other layers."""
-    if len(_encoder.encode(attributes)) > ATTRIBUTES_BYTES_MAX:
-        return f"the attributes take more than {ATTRIBUTES_BYTES_MAX} bytes"
-    wanted = attributes.get("replicas", GROUP_SERVERS_WANTED)
-    if type(wanted) is not int or not 1 <= wanted <= GROUP_SERVERS_MAX:
-        return f"attribute replicas must be a whole number from 1 to {GROUP_SERVERS_MAX}"
-    k = attributes.get("commit_k", 1)
-    if type(k) is not int or not 1 <= k <= wanted:
-        return f"attribute commit_k must be a whole number from 1 to replicas, which is {wanted}"
-    durable = attributes.get("durable", False)
-    if type(durable) is not bool:
-        return "attribute durable must be true or false"
-    delivery = attributes.get("delivery", "safe")
-    if delivery not in _DELIVERY_WORDS:
-        return f"attribute delivery must be {' or '.join(_DELIVERY_WORDS)}"
-    if durable and delivery == "fast":
-        return "a durable group is safe: attribute delivery cannot be fast"
-    window = attributes.get("sync_window", 1)
-    if type(window) is not int or window < 1:
-        return "attribute sync_window must be a whole number from 1 on"
-    words = ("wait",) if durable else _QUORUM_LOST_WORDS
-    if attributes.get("on_quorum_lost", words[0]) not in words:
-        return (
-            f"attribute on_quorum_lost of a {'durable' if durable else 'volatile'} group must be {' or '.join(words)}"
-        )
     return ""
 
 

@@ -30,6 +30,30 @@ GROUP_SERVERS_WANTED = 3
 ATTRIBUTES_BYTES_MAX = 4 * 1024
 """Attributes of one group, encoded. They are settings; what a group works on is in its own stream."""
 
+ATTRIBUTES_MAX = 64
+"""Names among them: several times what there is, and few enough that all that is wrong fits into one answer."""
+
+LOGICAL_LIFETIME_MAX = 10_000_000
+"""Numbers for which every origin of a group is remembered, at 50 bytes each."""
+
+HISTORY_ENTRIES_MOST = 10_000_000
+"""Entries that a group can be asked to keep for who lags; memory ends before."""
+
+HISTORY_BYTES_LEAST = 1024
+"""Less than this and every hiccup of a member is a lag."""
+
+HISTORY_BYTES_MOST = 4 * 1024 * 1024 * 1024
+"""What a group can be asked to keep in the memory of each of its nodes."""
+
+INLINE_BYTES_MOST = 128 * 1024
+"""What travels with its order has to leave room for others in a frame of the usual size."""
+
+CHECKPOINT_EVERY_MAX = 1_000_000
+"""Entries between two checkpoints: so many are applied again after a restart, and kept until then."""
+
+SYNC_WINDOW_MAX = 10_000
+"""Multicasts without acknowledgement, one after the other."""
+
 ACTIVATIONS_MAX = 10_000
 """Activations in one entry: after the death of a node every group it led is activated at once."""
 

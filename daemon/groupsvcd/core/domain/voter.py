@@ -27,6 +27,8 @@ from ..peer_messages import (
     Alive,
     Ask,
     Beat,
+    Block,
+    BlockAsk,
     Canvass,
     Claim,
     Complaint,
@@ -271,6 +273,8 @@ class Voter:
             Opened: self._on_opened,
             RepairAsk: self._on_repair_ask,
             Repair: self._on_repair,
+            BlockAsk: lambda sender, message: self.server.replica.on_block_ask(sender.name, message),
+            Block: lambda sender, message: self.server.on_block(sender.name, message),
             Refused: self._on_refused,
         }
 

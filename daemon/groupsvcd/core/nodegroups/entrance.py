@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ..domain.commands import FormGroup, encode_command
 from ..effects import Subscribe
 from ..identity import Sender
-from ..peer_messages import Insert, Inserted, NotLeader, topic_of
+from ..peer_messages import Insert, Inserted, InsertRefused, NotLeader, topic_of
 from ..records import StoredStream
 from ..stream.receiver import Receiver
 from ..views import AttributeValue, View
@@ -29,7 +29,7 @@ from .group_carrier import GroupCarrier
 from .group_settings import GroupSettings
 from .phases import Phase
 from .roll import Roll, decode_checkpoint, encode_checkpoint
-from .user import other_machines
+from .user import CHECKPOINT, NOW
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
@@ -113,6 +113,7 @@ class Entrance:
 
     def _take_record(self, record: dict[str, Any]) -> None:
         self._is_called(record["id"], record["attributes"])
+        self.group.participants.prescreen()
 
     def _is_called(self, group_id: int, attributes: dict[str, AttributeValue]) -> None:
         group, parameters = self.group, self.station.parameters
@@ -126,6 +127,7 @@ class Entrance:
             about=group.about() if is_on_disk else None,
         )  # fmt: skip
         group.submitter = group.known_as(group_id, group)
+        group.submitter.inline_bytes_max = group.settings.inline_bytes_max
         group.submitter.disseminate = group.disseminate
         self.turn.effects.append(Subscribe(topic_of(group_id)))
 
@@ -133,8 +135,8 @@ class Entrance:
 
     def _insert_into(self, record: dict[str, Any]) -> None:
         self._take_record(record)
-        if self.group.settings.machine != (self.group.machine is not None):
-            self.group.end(other_machines(self.group.settings.machine))
+        if not self.group.users:
+            self.group.end("nobody on this node takes part in a group like this")
             return
         self._leader = record["active"]["leader"]
         self.group.phase = Phase.INSERTING
@@ -152,7 +154,27 @@ class Entrance:
         else:
             group.reach(self._leader)
             assert group.submitter is not None
-            self.turn.send(self._leader, Insert(group.id, group.key, group.submitter.accepted_upto))
+            self.turn.send(self._leader, Insert(group.id, group.key, group.submitter.accepted_upto, self._since))
+
+    @property
+    def _since(self) -> int:
+        """Where the first of our users wants to begin that does not begin now."""
+        wishes = [application.since for application in self.group.participants.applications if application.since != NOW]
+        return wishes[0] if wishes and self.group.phase is Phase.INSERTING else NOW
+
+    def on_insert_refused(self, message: InsertRefused) -> None:
+        """What one of our users wants to begin with is not to be had; the others ask again."""
+        group = self.group
+        mine = (message.to, message.term) == (self.station.identity.incarnation, group.key)
+        since = self._since
+        if mine and group.phase is Phase.INSERTING and since != NOW:
+            self.turn.mark("group-begin-refused")
+            for application in [one for one in group.participants.applications if one.since == since]:
+                group.participants.turn_away(application, message.reason)
+            if group.users:
+                self._ask_in()
+            else:
+                group.end(message.reason)
 
     def look_up_again(self) -> None:
         """Somebody else may lead, or the group may have ended and been formed anew."""
@@ -178,9 +200,8 @@ class Entrance:
         """This group is no more, or we are not in it any more: who still wants it begins anew."""
         group = self.group
         if group.phase in (Phase.INSERTING, Phase.RETURNING):
-            machine = group.machine or group.late_machine
-            group.returning += [(user, machine) for user in group.users]
-            group.users = []
+            group.returning = [*group.returning, *group.participants.applications]
+            group.participants.forget_all()
         group.end(reason)
 
     def on_not_leader(self, message: NotLeader) -> None:
@@ -196,6 +217,9 @@ class Entrance:
         mine = (message.to, message.term) == (self.station.identity.incarnation, group.key)
         if not mine or group.phase not in (Phase.INSERTING, Phase.RETURNING) or message.epoch < self.promised:
             return
+        if self._since not in (NOW, message.begins) and (self._since != CHECKPOINT or message.begins == NOW):
+            return  # a new leader does not know yet what we asked for
+        group.begins = message.begins
         welcome = Roll(group.settings.logical_lifetime)
         welcome.restore(message.state)
         group.inserted(message.seq, tuple(name for name, _ in welcome.members))
@@ -266,6 +290,7 @@ class Entrance:
         """This node was declared down, and goes on as a new process with the same disk."""
         group = self.group
         group.submitter = group.known_as(group.id, group)
+        group.submitter.inline_bytes_max = group.settings.inline_bytes_max
         group.submitter.disseminate = group.disseminate
         if group.seat is not None:
             epoch = group.seat.replica.log.accepted
@@ -286,7 +311,7 @@ class Entrance:
     def begin_as_server(self, group_id: int, attributes: dict[str, AttributeValue]) -> None:
         """We are to lead a group that our disk formed and then knew nothing of: nobody else can have anything of it."""
         group = self.group
-        group.machine, group.late_machine = None, group.machine
+        group.participants.set_machine_aside()
         self.come_back(group_id, attributes, StoredStream())
 
     def _find_ourselves(self, leader: str, welcome: Roll, message: Inserted) -> None:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..peer_messages import Beat, Complaint, Open, Promised, Refused, Repair
+from ..peer_messages import Beat, Block, Complaint, Open, Promised, Refused, Repair
 from ..stream.entries import decode_entry, is_reference
 from ..stream.fast import FastReceiver, FastReplica, FastServer
 from ..stream.heritage import Heritage, has_beginning
@@ -207,12 +207,12 @@ class FastSeat(Seat):
             return False
         return True
 
-    def _can_take(self, message: Repair) -> bool:
+    def _can_take(self, message: Repair | Block) -> bool:
         role = self.role
         if not isinstance(role, Receiver) or message.accepted == role.epoch >= self._bound:
             return True
-        if message.accepted <= role.epoch or message.accepted < self._bound:
-            return role.epoch >= self._bound  # what was stable then
+        if isinstance(message, Block) or message.accepted <= role.epoch or message.accepted < self._bound:
+            return role.epoch >= self._bound  # what was stable then; who promised skips nothing, as it delivers nothing
         if not message.began or self._is_detached:
             return False
         if not self._is_ours_in(message.views, math.inf):

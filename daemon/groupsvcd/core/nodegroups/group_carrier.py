@@ -32,14 +32,13 @@ class GroupCarrier(Carrier):
         self.journals_entries = journals_entries
         self._about = about
         self._is_described = False
-        self._is_over = False
         self._member = member
         self._topic = topic_of(stream)
 
     @property
     def valid_until(self) -> float:
         """Until our lease ends, or our part in the group."""
-        return -math.inf if self._is_over else self._member.lease_until
+        return -math.inf if self.is_over else self._member.lease_until
 
     def publish(self, message: PeerMessage) -> None:
         """Say something to everybody else who follows the stream; true only while we have our lease."""
@@ -57,7 +56,7 @@ class GroupCarrier(Carrier):
             records = (AboutRecord(self.stream, self._about), *records)
 
         def safe() -> None:
-            if done is not None and not self._is_over:  # else nobody is there any more to whom it matters
+            if done is not None and not self.is_over:  # else nobody is there any more to whom it matters
                 done()
 
         self.turn.persist(*records, then=then, done=safe)
@@ -75,7 +74,7 @@ class GroupCarrier(Carrier):
 
     def forget_all(self) -> None:
         """We are no member any more, and say nothing as one."""
-        self._is_over = True
+        self.is_over = True
         if self._is_described:
             self.is_stored = self._is_described = False
             self.turn.persist(ForgetRecord(self.stream))

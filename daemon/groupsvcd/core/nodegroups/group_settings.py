@@ -8,7 +8,7 @@ from ..parameters import Parameters
 from ..views import AttributeValue
 
 SYNC_WINDOW = 5
-"""Multicasts without acknowledgement; what the published system has."""
+"""Multicasts without acknowledgement before all are asked, unless the group says otherwise (GS-13)."""
 
 
 class GroupSettings:
@@ -63,6 +63,45 @@ class GroupSettings:
     def history_bytes_max(self) -> int:
         """The same in bytes."""
         return self._number("history_bytes_max", self._parameters.history_bytes_max)
+
+    @property
+    def checkpoint_k(self) -> int:
+        """How many servers must have a checkpoint before it is advertised; 0: as many as must hold an entry."""
+        return self._number("checkpoint_k", 0)
+
+    @property
+    def checkpoint_every(self) -> int:
+        """Entries from one checkpoint to the next."""
+        return self._number("checkpoint_every", self._parameters.group_checkpoint_every)
+
+    @property
+    def inline_bytes_max(self) -> int:
+        """Larger payloads travel apart from their order."""
+        return self._number("inline_bytes_max", self._parameters.inline_bytes_max)
+
+    def is_given(self, attribute: str) -> bool:
+        """Whether whoever formed the group said so."""
+        return attribute in self._values
+
+    def value_of(self, attribute: str) -> AttributeValue:
+        """What holds in this group, given or by default."""
+        values: dict[str, AttributeValue] = {
+            "replicas": self.replicas,
+            "commit_k": self.k_wanted,
+            "data_k": self.data_k or self.k_wanted,
+            "checkpoint_k": self.checkpoint_k or self.k_wanted,
+            "checkpoint_every": self.checkpoint_every,
+            "inline_bytes_max": self.inline_bytes_max,
+            "logical_lifetime": self.logical_lifetime,
+            "history_entries_max": self.history_entries_max,
+            "history_bytes_max": self.history_bytes_max,
+            "sync_window": SYNC_WINDOW,
+            "delivery": "safe",
+            "durable": False,
+            "machine": False,
+            "on_quorum_lost": "wait" if self.durable else "continue",
+        }
+        return {**values, **self._values}[attribute]
 
     def _number(self, attribute: str, otherwise: int) -> int:
         value = self._values.get(attribute)

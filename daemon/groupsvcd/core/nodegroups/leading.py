@@ -26,6 +26,7 @@ from ..peer_messages import (
     Held,
     Insert,
     Inserted,
+    InsertRefused,
     Leave,
     Left,
     Opened,
@@ -42,6 +43,8 @@ from ..stream.sequencer import Sequencer
 from ..stream.server import Server
 from ..views import NodeId, View
 from ..views import Server as ServerId
+from .adverts import Adverts
+from .beginnings import Beginnings
 from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted, encode_control
 from .rounds import Asked, Rounds
 
@@ -54,10 +57,8 @@ CAUGHT_UP_WITHIN = 1_000
 UNSTABLE_ENTRIES_MAX = 65_536
 """Numbered and not stable yet. More is not taken: the origins repeat, and their windows are full meanwhile."""
 
-
 INLINE = frozenset((bytes,))
 """What is submitted if no large payload is among it."""
-
 
 Line = deque[tuple[int, bytes | tuple[int, int], float]]
 """What one origin submitted behind a large payload: number, body or (length, CRC-32), since when."""
@@ -85,7 +86,10 @@ class Leading:
         self._accepted: dict[NodeId, int] = {}
         self._waiting: dict[NodeId, Line] = {}
         self._data_held: dict[PayloadId, set[str]] = {}
+        self.adverts = Adverts()
+        self._beginnings = Beginnings(server, self._timers.lease)
         self._proposed: tuple[ServerId, ...] = ()
+        self._pending: tuple[ServerId, ...] = ()  # of the view that was granted since, as far as we know
         self._propose_not_before = self.turn.now
         self._is_quiet = False  # whether everybody has everything, as far as is known
         self._beat_at = self._next_beat()
@@ -120,14 +124,21 @@ class Leading:
         """A node wants to carry the group."""
         node = (sender.name, sender.incarnation)
         term = self.group.roll.members.get(node)
+        begins, problem = self._beginnings.judge(insert.since)
         if term is not None and insert.term > term:
             self.group.leaving.add(node)  # it has left, though we do not know of it: it asks again when that is ordered
             self._let_go()
+        elif problem:
+            self.group.reach(node[0])
+            refused = InsertRefused(self.server.stream, sender.incarnation, insert.term, problem)
+            self.server.carrier.vouch(node[0], refused)
         elif term is not None:
+            self._beginnings.note(node, begins)
             self.welcome(node, self.server.delivered)
         elif self.station.is_up(node) and node not in self._inserting and not self._dropping:
             self._fail_older(node)
             self._inserting.add(node)
+            self._beginnings.note(node, begins)
             self._order(NodeInserted(node, insert.term, insert.last_n))
             self._origins.welcome(node, insert.last_n)
 
@@ -138,7 +149,8 @@ class Leading:
     def _say_inserted(self, node: NodeId, seq: int, roll: bytes) -> None:
         self.group.reach(node[0])
         term = self.group.roll.members[node]
-        inserted = Inserted(self.server.stream, node[1], term, self.view.epoch, seq, roll)
+        begins = self._beginnings.of(node)
+        inserted = Inserted(self.server.stream, node[1], term, self.view.epoch, seq, roll, begins)
         self.server.carrier.vouch(node[0], inserted)
 
     def on_leave(self, sender: Sender, leave: Leave) -> None:
@@ -165,7 +177,8 @@ class Leading:
         """Order the removal of those who leave and are no servers."""
         for node in sorted(self.group.leaving):
             server = self._server_of(node)
-            if server not in self.view.servers and server not in self._proposed and node not in self._removing:
+            is_needed = server in (*self.view.servers, *self._proposed, *self._pending)
+            if not is_needed and node not in self._removing:
                 self._removing.add(node)
                 self._order(NodeRemoved(node))
 
@@ -200,6 +213,7 @@ class Leading:
                 self.welcome(control.node, seq)
         elif isinstance(control, NodeRemoved):
             self._forget((control.node,))
+            self._waiting.pop(control.node, None)  # what it still wants to have numbered, it submits again
         elif isinstance(control, NodesFailed):
             self._forget(control.nodes)
             for node in control.nodes:
@@ -214,6 +228,7 @@ class Leading:
             self._removing.discard(node)
             self._failing.discard(node)
             self._seen.pop(node, None)
+            self._beginnings.forget(node)
             self._accepted.pop(node, None)
 
     # --- Submissions ---
@@ -405,6 +420,7 @@ class Leading:
             self.server.delivered if node == self.station.me else self._seen.get(node, 0)
             for node in self.group.roll.members
         ]
+        lines += self._beginnings.kept()
         kept = [line for line in lines if log.last - line <= max(kept_max, 1)]
         return min(kept, default=0)
 
@@ -461,13 +477,8 @@ class Leading:
             server = self._server_of(node)
             is_mute = server in self.view.servers  # and not among those that are kept
             has_place = server[1] != ""  # a durable group has none for who has no disk
-            if (
-                server not in servers
-                and has_place
-                and not is_mute
-                and node not in self._failing
-                and self._has_caught_up(node)
-            ):
+            can_serve = has_place and not is_mute and node not in self._failing
+            if server not in servers and can_serve and self._has_caught_up(node):
                 servers.append(server)
         if me not in self.group.leaving:
             return self.view.leader, tuple(servers or self.view.servers)
@@ -495,10 +506,11 @@ class Leading:
         self._proposed = ()
         self._propose_not_before = self.turn.now + self._timers.repeat_first
         group = answer.get("group")
+        pending = group.get("pending") if group is not None else None
+        self._pending = View.from_answer(pending).servers if pending is not None else ()
         if answer.get("ok") and group is not None and self.group.seat is not None and self.group.seat.leading is self:
-            pending, base = group.get("pending"), group["active"]
             if pending is not None and pending["epoch"] == answer["epoch"] and pending["leader"] == self.turn.node:
-                self.group.seat.take_grant(View.from_answer(pending), View.from_answer(base))
+                self.group.seat.take_grant(View.from_answer(pending), View.from_answer(group["active"]))
 
     def _drop(self) -> None:
         self._dropping = True
@@ -571,10 +583,11 @@ class Leading:
         self.server.learn_stable(0)  # what was announced just before our lease ended
         before, self.sequencer.discard = self.sequencer.discard, self._discard_line()
         self.server.replica.learn_discard(self.sequencer.discard)
+        is_advertised = self.adverts.advertise(self.server, self.group.settings, self.view)
         beat = self.sequencer.beat()
         if self.rounds.number:
             beat = msgspec.structs.replace(beat, round=self.rounds.number)
-        if self.sequencer.discard > before:
+        if self.sequencer.discard > before or is_advertised:
             self.server.carrier.publish(beat)  # receivers drop what nobody needs, too
         else:
             for name in dict.fromkeys((*self.view.names, *self._lagging())):

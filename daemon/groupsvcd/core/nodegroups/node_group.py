@@ -27,6 +27,7 @@ from ..peer_messages import (
     Data,
     GroupIs,
     Inserted,
+    InsertRefused,
     Leave,
     Left,
     NotLeader,
@@ -48,12 +49,13 @@ from .entrance import Entrance
 from .fast_seat import FastSeat
 from .group_carrier import GroupCarrier
 from .group_settings import GroupSettings
+from .participants import LAGGED, Participants
 from .phases import Phase
 from .roll import Roll, decode_checkpoint, encode_checkpoint
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter
-from .user import Machine, User, other_machines
+from .user import NOW, Application, User
 
 _about_encoder = msgspec.msgpack.Encoder()
 _about_decoder = msgspec.msgpack.Decoder(tuple[str, dict[str, AttributeValue]])
@@ -81,12 +83,11 @@ class NodeGroup:
         self.attributes = attributes
         self.settings = GroupSettings(attributes, station.parameters)
         self.phase = Phase.FINDING
-        self.users: list[User] = []
-        self.returning: list[tuple[User, Machine | None]] = []  # who joins again when this node has left
+        self.returning: list[Application] = []  # who joins again when this node has left
         self.leaving: set[NodeId] = set()  # who told us, as leader, that it leaves
         self.roll = Roll(self.settings.logical_lifetime)
-        self.machine: Machine | None = None
-        self.late_machine: Machine | None = None  # of a program that came when the group was carried already
+        self.begins = NOW  # what came after that entry is kept for us
+        self.participants = Participants(self)
         self.carrier: GroupCarrier | None = None
         self.seat: Seat | None = None
         self.submitter: Submitter | None = None
@@ -131,55 +132,30 @@ class NodeGroup:
 
     # --- Users ---
 
-    def add_user(self, user: User, machine: Machine | None = None) -> None:
-        """Somebody on this node takes part."""
+    @property
+    def users(self) -> list[User]:
+        """Who takes part."""
+        return self.participants.users
+
+    def add_user(self, application: Application) -> None:
+        """Somebody on this node takes part, if the group is what it asked for."""
         if self.is_leaving:
-            self.returning.append((user, machine))
+            self.returning.append(application)
             self._again_soon()
             return
-        is_there = self.seat is not None or self.phase is Phase.RETURNING
-        if is_there and not self.users and self.settings.machine != (machine is not None):
-            user.lost(other_machines(self.settings.machine))
-            return
         self.hand_up()
-        if is_there and self.machine is None and not self.users:
-            self.late_machine = machine
-        self.users.append(user)
-        if self.phase is Phase.CARRYING:
-            self._tell_joined(user)
-
-    def _tell_joined(self, user: User) -> None:
-        machine, self.late_machine = self.late_machine, None
-        user.joined(self.id, self.delivered if machine is None else 0, tuple(self.roll.members))
-        if machine is not None:
-            self.machine = machine
-            self._catch_up(user, machine)
-
-    def _catch_up(self, user: User, machine: Machine) -> None:
-        """The group was carried here without its machine, which has to apply what came since the checkpoint."""
-        assert self.seat is not None
-        self.turn.mark("group-machine-late")
-        log = self.seat.replica.log
-        if log.checkpoint_seq:
-            machine.restore(log.checkpoint_seq, decode_checkpoint(log.checkpoint).application)
-        entries = self.seat.replica.delivered_since(log.checkpoint_seq)
-        if entries:
-            user.delivered(log.checkpoint_seq + 1, entries)
+        self.participants.add(application)
 
     def remove_user(self, user: User) -> None:
         """Somebody on this node takes part no longer; with the last one the node leaves."""
-        waiting = [one for one in self.returning if one[0] is user]
+        waiting = [application for application in self.returning if application.user is user]
         if waiting:
             self.returning.remove(waiting[0])
             user.lost("left")
-        if user not in self.users:
-            return
         self.hand_up()
-        if user is self.users[0]:
-            self.machine = self.late_machine = None  # nobody applies entries to it any more
-        self.users.remove(user)
-        if self.confirmations is not None:
-            self.confirmations.forget(user)
+        if all(application.user is not user for application in self.participants.applications):
+            return
+        self.participants.forget(user)
         user.lost("left")
         if self.users:
             return
@@ -231,8 +207,8 @@ class NodeGroup:
         station = self.station
         parameters = station.parameters
         retention = Retention(
-            checkpoint_every=parameters.group_checkpoint_every, margin=parameters.retention_margin,
-            block_bytes=parameters.checkpoint_block_bytes,
+            checkpoint_every=self.settings.checkpoint_every, margin=parameters.retention_margin,
+            block_bytes=parameters.checkpoint_block_bytes, fetched_entries_max=self.settings.history_entries_max,
         )  # fmt: skip
         assert self.carrier is not None
         copy = (self.carrier, stored, (), retention, self._timers, station.rng, self)
@@ -248,8 +224,7 @@ class NodeGroup:
         self._changed_at = 0
         self.turn.journal("joined", group=self.id, seq=self.delivered)
         self.link()
-        for user in tuple(self.users):
-            self._tell_joined(user)
+        self.participants.tell_joined()
         is_to_leave, self._is_to_leave = self._is_to_leave, False
         if is_to_leave and not self.users:
             self.leave()
@@ -304,8 +279,8 @@ class NodeGroup:
         self.turn.mark("group-stays")
         self.phase = Phase.CARRYING
         returning, self.returning = self.returning, []
-        for user, machine in returning:
-            self.add_user(user, machine)
+        for application in returning:
+            self.add_user(application)
         if not self.users:
             self.leave()  # none of them fits
 
@@ -338,8 +313,7 @@ class NodeGroup:
             self.turn.journal("group_lost", group=self.id, seq=self.delivered, reason=reason)
             self.turn.effects.append(Unsubscribe(topic_of(self.id)))
             self.station.links.forget(self.id)
-        users, self.users = self.users, []
-        self._forget_questions()
+        users = self.participants.forget_all()
         self._over(self)
         for user in users:
             user.lost(reason)
@@ -354,11 +328,9 @@ class NodeGroup:
         self.key = key
         self.leaving.clear()
         self._inserted_seq, self._repeat_at = 0, math.inf
-        self.machine = self.late_machine = None
         self._is_to_leave = self._is_to_leave or self.is_leaving
-        users = [*self.users, *(user for user, _ in self.returning)]
-        self.users, self.returning = [], []
-        self._forget_questions()
+        users = [*self.participants.forget_all(), *(application.user for application in self.returning)]
+        self.returning = []
         self.entrance.go_on()
         for user in users:
             user.lost(reason)
@@ -376,7 +348,8 @@ class NodeGroup:
         if self.confirmations is not None:
             self.confirmations.on_synced(message)
 
-    def _forget_questions(self) -> None:
+    def forget_questions(self) -> None:
+        """Nobody is told anything more about the stream."""
         if self.confirmations is not None:
             self.confirmations.forget_all()
 
@@ -390,6 +363,10 @@ class NodeGroup:
     def on_inserted(self, sender: Sender, message: Inserted) -> None:
         """We are a member."""
         self.entrance.on_inserted(sender, message)
+
+    def on_insert_refused(self, sender: Sender, message: InsertRefused) -> None:
+        """We are none, because of where a user wants to begin."""
+        self.entrance.on_insert_refused(message)
 
     def on_accepted(self, sender: Sender, message: Accepted) -> None:
         """What we submitted is stable; for who is no member."""
@@ -482,36 +459,39 @@ class NodeGroup:
         checkpoint = decode_checkpoint(state)
         self.roll.restore(checkpoint.roll)
         self.note_own_entries()
-        if self.machine is not None:
+        if self.participants.machine is not None:
             self.turn.mark("group-resynchronised")
-            self.machine.restore(seq, checkpoint.application)
+            self.participants.restore(seq, checkpoint.application)
         elif self.phase is Phase.RETURNING:
             self._changed_at = seq
         elif self.users:
             self.turn.mark("group-lagged")
-            self._forget_questions()
-            self.forsake("lagged: entries that were not delivered here are no longer kept")
+            self.forget_questions()
+            self.forsake(LAGGED)
 
     def forsake(self, reason: str) -> None:
         """The users have lost the group. The node leaves in due form: it may be one of the servers."""
         self.hand_up()
-        users, self.users = self.users, []
-        self._forget_questions()
-        self.machine = self.late_machine = None
+        users = self.participants.forget_all()
         if self.phase is Phase.CARRYING:
             self.leave()
         for user in users:
             user.lost(reason)
 
-    def snapshot(self) -> bytes:
+    def snapshot(self) -> bytes | None:
         """The roll, and the state of the application if it has one."""
-        self.hand_up()  # a machine has applied what was delivered
-        return encode_checkpoint(self.roll.snapshot(), self.machine.snapshot() if self.machine is not None else b"")
+        # A machine has applied what was delivered; its user may have left meanwhile. Whether we are a member is seen at
+        # the end of the step: whoever forms a group is so with its second entry only.
+        self._hand_up_entries()
+        if not self.can_snapshot:
+            return None
+        machine = self.participants.machine
+        return encode_checkpoint(self.roll.snapshot(), machine.snapshot() if machine is not None else b"")
 
     @property
     def can_snapshot(self) -> bool:
         """Whether the application's state, if it has one, is here."""
-        return self.machine is not None or not self.settings.machine
+        return self.participants.machine is not None or not self.settings.machine
 
     @property
     def snapshots_cheaply(self) -> bool:
@@ -548,11 +528,8 @@ class NodeGroup:
             self.seat.flush()
 
     def hand_up(self) -> None:
-        """Give the users what was delivered in this step."""
-        if self._batch:
-            batch, self._batch = self._batch, []
-            for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():
-                user.delivered(self._batch_first, batch)
+        """Give the users what was delivered in this step, and see what it has made of us."""
+        self._hand_up_entries()
         if self.confirmations is not None:
             self.confirmations.look()
         if self._changed_at:
@@ -568,10 +545,16 @@ class NodeGroup:
             for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():
                 user.changed(seq, members)
 
+    def _hand_up_entries(self) -> None:
+        if self._batch:
+            batch, self._batch = self._batch, []
+            for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():
+                user.delivered(self._batch_first, batch)
+
     @property
     def deadline(self) -> float:
         """When something is to be done without a message."""
-        at = min(self._repeat_at, self.entrance.repeat_at)
+        at = min(self._repeat_at, self.entrance.repeat_at, self.participants.backlogs.deadline)
         if self.seat is not None and self.is_member:
             at = min(at, self.seat.deadline)
         if self.submitter is not None:
@@ -585,6 +568,7 @@ class NodeGroup:
         invariant(self.phase is not Phase.OVER, f"a tick for {self.name!r}, which is over")
         now = self.turn.now
         self.entrance.tick()
+        self.participants.backlogs.tick()
         if now >= self._repeat_at:
             if self.phase is Phase.LEAVING:
                 self._ask_out()

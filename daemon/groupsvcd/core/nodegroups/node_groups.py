@@ -15,8 +15,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import attrs
-
 from ..domain.commands import ActivateView, encode_command
 from ..domain.limits import ACTIVATIONS_MAX
 from ..identity import Sender
@@ -24,6 +22,9 @@ from ..links import ANSWERS
 from ..peer_messages import (
     Accepted,
     Beat,
+    Block,
+    BlockAsk,
+    CheckpointHeld,
     Claim,
     Complaint,
     Data,
@@ -34,6 +35,7 @@ from ..peer_messages import (
     Held,
     Insert,
     Inserted,
+    InsertRefused,
     Leave,
     Left,
     NotLeader,
@@ -54,17 +56,18 @@ from ..peer_messages import (
 )
 from ..records import StoredStream
 from ..stream.server import Server
-from ..views import AttributeValue, NodeId, View
+from ..views import AttributeValue, View
 from .confirmations import Confirmations, Told
+from .group_status import GroupStatus, status_of
 from .node_group import NodeGroup, name_and_attributes
 from .outsider import Outsider, Stranger
 from .phases import Phase
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter, refuse_too_large
-from .user import Keeper, Machine, User
+from .user import CHECKPOINT, NOW, Application, Keeper, Machine, User
 
-ALSO_WHEN_ISOLATED = (Claim, RepairAsk, DataAsk, Refused, GroupIs)
+ALSO_WHEN_ISOLATED = (Claim, RepairAsk, BlockAsk, DataAsk, Refused, GroupIs)
 """Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
 has opened a log: only the directory makes something of that."""
 
@@ -78,24 +81,6 @@ FOR_A_MEMBER = (Inserted, Order, Beat)
 
 CARRIED_TOLD_MAX = 100
 """Groups in one answer to the name server; who carries more tells of them in turn. An answer stays below 2 KB."""
-
-
-@attrs.frozen
-class GroupStatus:
-    """One group on this node, for people and tests."""
-
-    name: str
-    id: int
-    phase: str
-    role: str
-    epoch: int
-    leader: str
-    members: tuple[NodeId, ...]
-    servers: tuple[str, ...]
-    last: int
-    stable: int
-    delivered: int
-    outstanding: int
 
 
 class NodeGroups:
@@ -126,6 +111,7 @@ class NodeGroups:
             NotLeader: NodeGroup.on_not_leader,
             GroupIs: NodeGroup.on_group_is,
             Inserted: NodeGroup.on_inserted,
+            InsertRefused: NodeGroup.on_insert_refused,
             Left: NodeGroup.on_left,
             Synced: NodeGroup.on_synced,
         }
@@ -137,6 +123,7 @@ class NodeGroups:
             SyncAsk: Seat.on_sync_ask,
             Data: Seat.on_data,
             DataHeld: Seat.on_data_held,
+            CheckpointHeld: Seat.on_checkpoint_held,
             DataAsk: Seat.on_data_ask,
             Submit: Seat.on_submit,
             Relay: Seat.on_relay,
@@ -146,6 +133,8 @@ class NodeGroups:
             Opened: Seat.on_opened,
             RepairAsk: Seat.on_repair_ask,
             Repair: Seat.on_repair,
+            BlockAsk: Seat.on_block_ask,
+            Block: Seat.on_block,
             Refused: Seat.on_refused,
             Insert: Seat.on_insert,
             Leave: Seat.on_leave,
@@ -155,19 +144,32 @@ class NodeGroups:
     # --- Users ---
 
     def join(
-        self, name: str, attributes: dict[str, AttributeValue], user: User, machine: Machine | None = None
-    ) -> None:
+        self, name: str, attributes: dict[str, AttributeValue], user: User, machine: Machine | None = None,
+        since: int | None = None,
+    ) -> None:  # fmt: skip
         """``user`` takes part in the group, which is formed if there is none.
 
         With a ``machine`` this node has the state that all entries of the group add up to, from the newest checkpoint
-        on. Either all members have one or none: it is the first user on a node that decides for it.
+        on. Either all members have one or none. If the group is there already, what ``attributes`` state must be so in
+        it; else ``user`` is told ``lost`` with a reason that names what differs.
+
+        ``since`` says where a user without a machine begins: ``NOW`` (default), ``CHECKPOINT``, or after an entry by
+        its number. If that is no longer kept it is told ``lost`` with a reason that names the oldest number.
         """
+        if machine is not None and since not in (None, CHECKPOINT):
+            raise ValueError("a state machine begins with the newest checkpoint: since must be CHECKPOINT or left out")
+        if since is not None and since < CHECKPOINT:
+            raise ValueError(f"since must be NOW, CHECKPOINT or the number of an entry, not {since}")
+        self._join(name, Application(user, attributes, machine, NOW if since is None or machine else since))
+
+    def _join(self, name: str, application: Application) -> None:
         group = self._by_name.get(name)
         if group is None:
-            group = self._new(name, {**attributes, "machine": True} if machine is not None else attributes)
-            group.machine = machine
+            group = self._new(name, application.formed_with)
+            group.add_user(application)
             group.entrance.find()
-        group.add_user(user, machine)
+        else:
+            group.add_user(application)
         self._touched[group] = None
 
     def adopt(self, answer: dict[str, Any]) -> None:
@@ -175,7 +177,7 @@ class NodeGroups:
         record = answer["group"]
         if record["name"] not in self._by_name:
             group = self._new(record["name"], record["attributes"])
-            group.add_user(Keeper())
+            group.add_user(Application(Keeper()))
             group.entrance.adopt(answer)
             self._touched[group] = None
 
@@ -308,9 +310,8 @@ class NodeGroups:
         self._planned.pop(group.key, None)
         if self._by_name.get(group.name) is group:
             del self._by_name[group.name]
-        attributes = {key: value for key, value in group.attributes.items() if key != "machine"}
-        for user, machine in group.returning:
-            self.join(group.name, attributes, user, machine)
+        for application in group.returning:
+            self._join(group.name, application)
 
     def start_again(self, reason: str) -> None:
         """This node goes on under a new incarnation: what the old one carried goes on without it."""
@@ -400,7 +401,7 @@ class NodeGroups:
             self._touched[group] = None
 
     def _cannot_serve(self, message: Grant | Claim | Open) -> None:
-        """Tell the name server, so that it grants without us."""
+        """Tell the name server, which knows whether anybody counts on us, so that it does without us."""
         view, member = message.view, self.station.member
         if view is not None and member.hears_leader and not member.isolated:
             if any(self.station.my_server(durable=durable) in view.servers for durable in (False, True)):
@@ -556,29 +557,4 @@ class NodeGroups:
 
     def status(self) -> tuple[GroupStatus, ...]:
         """Every group, by name."""
-        return tuple(self._status(self._by_name[name]) for name in sorted(self._by_name))
-
-    def _status(self, group: NodeGroup) -> GroupStatus:
-        seat = group.seat
-        replica = seat.replica if seat is not None else None
-        word = "none"
-        if seat is not None:
-            word = "server" if isinstance(seat.role, Server) else "receiver"
-            if seat.recovery is not None:
-                word = "recovering"
-            if seat.leading is not None:
-                word = "leader"
-        return GroupStatus(
-            name=group.name,
-            id=group.id,
-            phase=group.phase.value,
-            role=word,
-            epoch=group.roll.epoch,
-            leader=replica.leader if replica is not None else "",
-            members=tuple(group.roll.members),
-            servers=group.roll.server_names,
-            last=replica.log.last if replica is not None else 0,
-            stable=replica.stable if replica is not None else 0,
-            delivered=group.delivered,
-            outstanding=group.submitter.outstanding if group.submitter is not None else 0,
-        )
+        return tuple(status_of(self._by_name[name]) for name in sorted(self._by_name))

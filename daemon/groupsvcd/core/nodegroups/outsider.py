@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from ..links import outside
 from ..peer_messages import Accepted, Data, DataAsk, NotLeader, SubmitRefused
+from .group_settings import GroupSettings
 from .station import Station
 from .submitter import Submitter
 
@@ -81,6 +82,8 @@ class Outsider:
         if not self.id:
             self.id = record["id"]
             self.submitter = self._known_as(self.id, self)
+            settings = GroupSettings(record["attributes"], self.station.parameters)
+            self.submitter.inline_bytes_max = settings.inline_bytes_max
             self.submitter.told = lambda upto_n: self.stranger.accepted(upto_n)
         self._servers = tuple(name for name, _ in record["active"]["servers"])
         self._follow(record["active"]["leader"])

@@ -23,6 +23,9 @@ from ..effects import SendToPeer
 from ..identity import Sender
 from ..peer_messages import (
     Beat,
+    Block,
+    BlockAsk,
+    CheckpointHeld,
     Claim,
     Complaint,
     Data,
@@ -341,6 +344,7 @@ class Seat:
 
     def on_data(self, sender: Sender, message: Data) -> None:
         """A large payload; what is numbered already and not missing here is not needed."""
+        self.group.participants.backlogs.take(message)
         payload_id = (message.origin, message.incarnation, message.n)
         row = self.group.roll.origins.get(payload_id[:2])
         if row is not None and message.n <= row[0] and not self.replica.library.lacks(payload_id):
@@ -368,14 +372,25 @@ class Seat:
             nothing = Repair(self.group.id, log.accepted, self.replica.stable, message.first, ())
             self.replica.carrier.vouch(sender.name, nothing)
 
+    def on_block_ask(self, sender: Sender, message: BlockAsk) -> None:
+        """Somebody fetches a checkpoint."""
+        self.group.reach(sender.name)
+        self.replica.on_block_ask(sender.name, message)
+
+    def on_block(self, sender: Sender, message: Block) -> None:
+        """Part of a checkpoint that we fetch."""
+        if self._can_take(message):
+            self.role.on_block(sender.name, message)
+
     def on_repair(self, sender: Sender, message: Repair) -> None:
         """Entries that we asked for."""
+        self.group.participants.backlogs.take(message)
         if self.recovery is not None:
             self.recovery.on_repair(sender.name, message)
         if self._can_take(message):
             self.role.on_repair(sender.name, message)
 
-    def _can_take(self, message: Repair) -> bool:
+    def _can_take(self, message: Repair | Block) -> bool:
         """The same for an answer from another log."""
         return True
 
@@ -420,6 +435,13 @@ class Seat:
         """A server has payloads that wait for their numbers."""
         if self.leading is not None:
             self.leading.on_data_held(sender, message)
+
+    def on_checkpoint_held(self, sender: Sender, message: CheckpointHeld) -> None:
+        """A server has checkpoints that may be advertised."""
+        if self.leading is not None:
+            server = self.station.server((sender.name, sender.incarnation), durable=self.group.settings.durable)
+            if server in self.leading.view.servers and message.epoch == self.leading.view.epoch:
+                self.leading.adverts.heard(sender.name, message.checkpoints)
 
     def on_seen(self, sender: Sender, message: Seen) -> None:
         """A receiver says how far it has got."""

@@ -50,7 +50,7 @@ class Submitter:
         self.stream = stream
         self.disseminate: Callable[[int, bytes], None] = lambda n, payload: None  # how large payloads leave
         self.told: Callable[[int], None] | None = None  # who does not see entries delivered
-        self._inline_bytes_max = inline_bytes_max
+        self.inline_bytes_max = inline_bytes_max  # the same for all submissions to a group
         self._timers = timers
         self._bodies: deque[bytes] = deque()  # numbers first .. last
         self._bytes = 0
@@ -103,7 +103,7 @@ class Submitter:
         count = len(bodies)
         size = len(bodies[0]) if count == 1 else sum(map(len, bodies))
         first = self._first + len(waiting)
-        if size > self._inline_bytes_max:
+        if size > self.inline_bytes_max:
             refuse_too_large(bodies)
             self._large_upto = first + count - 1
         if len(waiting) + count > OUTSTANDING_ENTRIES_MAX or self._bytes + size > OUTSTANDING_BYTES_MAX:
@@ -134,7 +134,7 @@ class Submitter:
     def _disseminate(self, first: int) -> None:
         for n in range(first, min(self._sent_upto, self._large_upto) + 1):
             body = self._bodies[n - self._first]
-            if len(body) > self._inline_bytes_max:
+            if len(body) > self.inline_bytes_max:
                 self.disseminate(n, body)
 
     def disseminate_again(self, n: int) -> None:
@@ -153,7 +153,7 @@ class Submitter:
         chunk: list[bytes | tuple[int, int]] = []
         size = 0
         for payload in payloads:
-            is_large = len(payload) > self._inline_bytes_max
+            is_large = len(payload) > self.inline_bytes_max
             body = (len(payload), crc32(payload)) if is_large else payload
             if chunk and (size + len(body) > SUBMIT_BYTES_MAX or len(chunk) >= SUBMIT_ENTRIES_MAX):
                 self.turn.send(self._to, Submit(self.stream, first, known_seq, tuple(chunk), self._first - 1, self.ack))

@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import attrs
+
 from ..stream.entries import Entry
-from ..views import NodeId
+from ..views import AttributeValue, NodeId
+
+NOW = -1
+"""Begin with what is ordered from now on."""
+
+CHECKPOINT = -2
+"""Begin after the newest advertised checkpoint; with a machine, with its state."""
 
 
 class User(Protocol):
@@ -33,7 +41,9 @@ class Machine(Protocol):
     """A state that the entries of a group add up to, at every member the same (SAM-07).
 
     ``User.delivered`` applies entries to it. A member that is new, or that missed what is no longer kept, gets the
-    state of another one and goes on from there, while the traffic goes on.
+    state of others and goes on from there, while the traffic goes on. It fetches different parts from different
+    members, so after the same entry ``snapshot`` must give **the same bytes** everywhere: no order of a set, no clock,
+    no name of a node. The service compares length and checksum, and says so if they differ.
     """
 
     def snapshot(self) -> bytes:
@@ -59,8 +69,16 @@ class Keeper:
         """So be it."""
 
 
-def other_machines(have_machines: bool) -> str:
-    """Why somebody with or without a machine cannot take part."""
-    if have_machines:
-        return "the members of this group have a state machine; join with one"
-    return "the members of this group have no state machine; join without one"
+@attrs.frozen(eq=False)
+class Application:
+    """How somebody asked to take part: what the group is to be like, and what it brings."""
+
+    user: User
+    attributes: dict[str, AttributeValue] = attrs.field(factory=dict)
+    machine: Machine | None = None
+    since: int = NOW  # or CHECKPOINT, or the number of the entry after which everything is wanted
+
+    @property
+    def formed_with(self) -> dict[str, AttributeValue]:
+        """The attributes of the group, if there is none yet."""
+        return {**self.attributes, "machine": True} if self.machine is not None else self.attributes

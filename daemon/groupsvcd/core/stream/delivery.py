@@ -33,8 +33,8 @@ class Host(Protocol):
     def restore(self, seq: int, state: bytes) -> None:
         """Continue from the state after entry ``seq``."""
 
-    def snapshot(self) -> bytes:
-        """The state after the entry delivered last."""
+    def snapshot(self) -> bytes | None:
+        """The state after the entry delivered last; None if it is not here any more."""
 
     @property
     def can_snapshot(self) -> bool:

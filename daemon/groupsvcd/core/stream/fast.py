@@ -26,7 +26,9 @@ Asking the servers only would be quicker and wrong: C would be alive, and contra
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
+from functools import cached_property
 
 import msgspec
 
@@ -36,43 +38,52 @@ from .receiver import Receiver
 from .replica import Replica
 from .server import Server
 
+UNSETTLED_MAX = 4
+"""Checkpoints that wait until they are stable. All servers take the same ones, so that one of these can be advertised;
+a state may be large, so there are few."""
+
 
 class FastReplica(Replica):
     """A copy from which is delivered what is there, as soon as its view is known to be active."""
 
     sync_window = 5
     heritage: Callable[[], Heritage] = staticmethod(lambda: Heritage((), ()))
-    _next_checkpoint: tuple[int, bytes, int | None] | None = None
+
+    @cached_property
+    def _unsettled(self) -> deque[tuple[int, bytes]]:
+        """Checkpoints of what is not stable yet."""
+        return deque()
 
     @property
     def settled(self) -> int:
         """What was delivered is in every log that this node goes on with."""
         return max(self.stable, self.delivered)
 
+    @property
+    def _deliverable(self) -> int:
+        return self.library.complete_upto if self.began else self.stable
+
     def learn_stable(self, stable: int) -> None:
         """``stable`` was said in the epoch of this log."""
-        if stable > self.stable_said:
-            self.stable_said = stable
-        self._delivery.advance(self.log, self.library.complete_upto if self.began else self.stable)
-        if self._next_checkpoint is not None:
-            self._settle_checkpoint(*self._next_checkpoint)
-        if self.delivered >= self.log.checkpoint_seq + self.retention.checkpoint_every and self.host.can_snapshot:
-            self._take_checkpoint()
+        super().learn_stable(stable)
+        self._settle_checkpoints()
 
-    def _take_checkpoint(self, keep: int | None = None) -> None:
+    def _take_checkpoint(self) -> None:
         """Of what was delivered; it counts once that is stable, for others may begin with it."""
-        if self._next_checkpoint is None:
-            self._next_checkpoint = (self.delivered, self.host.snapshot(), keep)
-            self._settle_checkpoint(*self._next_checkpoint)
+        unsettled = self._unsettled
+        if len(unsettled) < UNSETTLED_MAX and (not unsettled or unsettled[-1][0] < self.delivered):
+            state = self.host.snapshot()
+            if state is not None:
+                unsettled.append((self.delivered, state))
+                self._settle_checkpoints()
 
-    def _settle_checkpoint(self, seq: int, state: bytes, keep: int | None) -> None:
-        if seq <= self.stable:
-            self._next_checkpoint = None
-            self._set_checkpoint(seq, state, keep)
+    def _settle_checkpoints(self) -> None:
+        while self._unsettled and self._unsettled[0][0] <= self.stable:
+            self._set_checkpoint(*self._unsettled.popleft())
 
     def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
         """Go on behind a checkpoint."""
-        self._next_checkpoint = None
+        self._unsettled.clear()
         super().skip_to(seq, state, epoch)
 
     def answer_to(self, ask: RepairAsk) -> Repair | None:

@@ -86,10 +86,11 @@ class Intake:
         upto = min(self._pending, default=self._known_last + 1) - 1
         return (first, max(upto, first), attempt)
 
-    def progressed(self, now: float) -> None:
-        """Part of what was asked for is coming, block by block: leave that server the time for the rest."""
-        self._attempts = 0
-        self.ask_at = now + self._timers.repeat_max
+    def hurry(self, now: float) -> None:
+        """The log goes on somewhere else, or what was asked for did not come: ask at once for what is missing now."""
+        self._settle(now)
+        if self.ask_at < math.inf:
+            self.ask_at = now
 
     def reset(self) -> None:
         """A new epoch: what was announced under the old one is void."""

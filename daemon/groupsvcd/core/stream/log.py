@@ -76,3 +76,7 @@ class Log:
             del self.entries[: drop_upto - self.base]
             self.base = drop_upto
         self.checkpoint_seq, self.checkpoint = seq, state
+
+    def drop(self, upto: int) -> None:
+        """Entries up to ``upto`` are no longer kept."""
+        self.set_checkpoint(self.checkpoint_seq, self.checkpoint, upto)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import math
 
-from ..peer_messages import Beat, Data, Order, Repair, RepairAsk, Seen
+from ..peer_messages import Beat, Block, Data, Order, Repair, RepairAsk, Seen
+from .checkpoints import Described
 from .replica import Replica, shared_upto, usable_entries, whom_to_ask
 
 SEEN_EVERY = 256
@@ -77,6 +78,7 @@ class Receiver:
             self.replica.began = beat.began
             self.replica.learn_discard(beat.discard)
             self._learn_stable(beat.stable)
+            self.replica.learn_advertised(Described(beat.checkpoint, beat.checkpoint_size, beat.checkpoint_crc))
             if self.delivered == beat.last or self.delivered != self._seen_told:
                 self.say_seen()
 
@@ -102,6 +104,15 @@ class Receiver:
         if usable and repair.first <= replica.log.last + 1:
             replica.offer(repair.first, usable)
             self._learn_stable(min(repair.stable, repair.first + len(usable) - 1))
+
+    def on_block(self, sender: str, block: Block) -> None:
+        """Part of a checkpoint that we fetch."""
+        replica, described = self.replica, Described(block.seq, block.size, block.crc)
+        if shared_upto(block, self.epoch, replica.began) >= block.seq:
+            state = replica.take_block(sender, described, block.offset, block.block)
+            if state is not None:
+                self.turn.mark("receiver-fetched-checkpoint")
+                replica.skip_to(block.seq, state, self.epoch)
 
     def on_data(self, data: Data) -> None:
         """A payload: it may be the one that is missing."""

@@ -16,7 +16,7 @@ import attrs
 
 from ..effects import Journal, SendToPeer
 from ..parameters import Timers
-from ..peer_messages import Repair, RepairAsk
+from ..peer_messages import Block, BlockAsk, Repair, RepairAsk
 from ..records import (
     CheckpointRecord,
     DropPayloadsRecord,
@@ -25,10 +25,11 @@ from ..records import (
     Record,
     StoredStream,
 )
-from .assembly import Assembly
 from .carrier import Carrier
+from .checkpoints import Checkpoints, Described
 from .delivery import Delivery, Host
 from .entries import Entry
+from .fetch import Fetch
 from .intake import Intake
 from .library import Library
 from .log import Log
@@ -45,6 +46,7 @@ class Retention:
     margin: int  # entries kept before a checkpoint so that a short lag needs none
     block_bytes: int  # of a checkpoint, in one frame: does not delay liveness
     until_discarded: bool = True  # whether an entry is kept until the leader says that all have delivered it
+    fetched_entries_max: int = 100_000  # entries behind a checkpoint that are kept while somebody fetches it
 
 
 class Replica:
@@ -70,8 +72,10 @@ class Replica:
         self.library.payloads.load(stored.payloads)
         self.library.payloads.dropped = [] if carrier.is_stored else None
         self.library.appended(self.log.base + 1, stored.entries)
-        self.assembly = Assembly()
+        self.fetch: Fetch | None = None  # of a checkpoint that we need
+        self._suspects: tuple[str, ...] = ()  # whose bytes are not what they are said to be
         self.retention = retention
+        self.checkpoints = Checkpoints(self.log, retention.checkpoint_every)
         self._delivery = Delivery(carrier, host, self.library, stored.checkpoint_seq)
 
     @property
@@ -134,43 +138,101 @@ class Replica:
             self.stable_said = stable
         self.deliver()
 
+    @property
+    def _deliverable(self) -> int:
+        """Up to where entries may be handed up."""
+        return self.stable
+
     def deliver(self) -> None:
-        """Hand up what is known to be stable."""
-        self._delivery.advance(self.log, self.stable)
-        if self.delivered >= self.log.checkpoint_seq + self.retention.checkpoint_every and self.host.can_snapshot:
-            self._take_checkpoint()
+        """Hand up what may be; where a checkpoint is due, up to there first."""
+        while self.checkpoints.due <= self._deliverable:
+            self._deliver_to_checkpoint()
+            if self.carrier.is_over:
+                return  # the host has seen in it that it is no member any more
+        self._delivery.advance(self.log, self._deliverable)
 
     def learn_discard(self, discard: int) -> None:
         """Everybody has delivered what is up to ``discard``."""
         if discard > self.discard_said:
             self.discard_said = discard
-        idle = self.discard_said >= self.log.last == self.delivered > self.log.base
+        idle = self.discard_said >= self.log.last == self.delivered > self.log.checkpoint_seq
         if idle and self.retention.until_discarded and self.host.snapshots_cheaply:
-            self._take_checkpoint(keep=0)  # nobody lags: an idle group needs no history
+            self._take_checkpoint()  # nobody lags: an idle group needs no history
 
-    def _take_checkpoint(self, keep: int | None = None) -> None:
-        self._set_checkpoint(self.delivered, self.host.snapshot(), keep)
-
-    def _set_checkpoint(self, seq: int, state: bytes, keep: int | None) -> None:
-        drop_upto = seq - (self.retention.margin if keep is None else keep)
+    def learn_advertised(self, described: Described) -> None:
+        """Enough servers have this checkpoint."""
         if self.retention.until_discarded:
-            drop_upto = min(drop_upto, self.discard_said)
-        drop_upto = max(drop_upto, self.log.base)
-        self.log.set_checkpoint(seq, state, drop_upto)
-        self.library.dropped(self.log.base)
-        self.write(CheckpointRecord(self.stream, seq, state, drop_upto))
+            self.checkpoints.advertise(described)
+            self._drop()
+
+    def _deliver_to_checkpoint(self) -> None:
+        self._delivery.advance(self.log, self.checkpoints.due)
+        self.checkpoints.reached(self.delivered)
+        if self.host.can_snapshot:
+            self._take_checkpoint()
+
+    def _take_checkpoint(self) -> None:
+        state = self.host.snapshot()
+        if state is not None:
+            self._set_checkpoint(self.delivered, state)
+
+    def _set_checkpoint(self, seq: int, state: bytes) -> None:
+        self.log.set_checkpoint(seq, state, self.log.base)
+        self.checkpoints.took(seq, state)
+        if not self.retention.until_discarded:
+            self.checkpoints.advertise(self.checkpoints.newest)
+        self._drop_upto(self._droppable)
+        self.write(CheckpointRecord(self.stream, seq, state, self.log.base))
         self.turn.mark("checkpoint-taken")
+
+    @property
+    def _droppable(self) -> int:
+        """Up to where nobody needs the entries: behind an advertised checkpoint, by a margin unless nothing comes.
+
+        They were delivered everywhere, as far as that is waited for, and nobody fetches an older checkpoint. And our
+        own copy must be whole without them.
+        """
+        log, retention, upto = self.log, self.retention, self.checkpoints.advertised.seq
+        if not (retention.until_discarded and self.discard_said >= log.last == upto):
+            upto -= retention.margin
+        if retention.until_discarded:
+            upto = min(upto, self.discard_said)
+            fetched = self.checkpoints.fetched_from(self.turn.now - self.timers.lease)
+            if fetched is not None and log.last - fetched <= retention.fetched_entries_max:
+                upto = min(upto, fetched)
+        return min(upto, log.checkpoint_seq)
+
+    def _drop_upto(self, upto: int) -> None:
+        if upto > self.log.base:
+            self.log.drop(upto)
+            self.library.dropped(upto)
+            self.checkpoints.dropped()
+
+    def _drop(self) -> None:
+        """Drop what nobody needs. A disk follows with the next checkpoint, or now if writing one again is cheap."""
+        if self._droppable <= self.log.base or (self.carrier.is_stored and not self.host.snapshots_cheaply):
+            return
+        self._drop_upto(self._droppable)
+        self.write(CheckpointRecord(self.stream, self.log.checkpoint_seq, self.log.checkpoint, self.log.base))
 
     def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
         """Go on behind a checkpoint: what we miss is no longer kept anywhere, or we begin here."""
         self.log.set_checkpoint(seq, state, seq)
         self.library.dropped(self.log.base)
+        self.checkpoints.took(seq, state)
+        self.checkpoints.dropped()
+        self.checkpoints.reached(seq)
+        self.intake.hurry(self.turn.now)
         self.stable_said = max(self.stable_said, seq)
         self._delivery.skip_to(seq, state, epoch)
 
     def delivered_since(self, seq: int) -> list[Entry]:
         """What was delivered after entry ``seq``, which must be held."""
         return self._delivery.entries(self.log, seq + 1, self.delivered)
+
+    def entries_between(self, first: int, upto: int) -> list[Entry]:
+        """Entries ``first … upto``, which must be held, with their payloads."""
+        return self._delivery.entries(self.log, first, upto)
 
     # --- Changing the log ---
 
@@ -191,6 +253,7 @@ class Replica:
         """Become the log of ``epoch``."""
         if epoch != self.log.accepted:
             self.began = 0
+            self.checkpoints.forget_advertised(self.delivered)
         self.log.switch(epoch, keep_upto, entries)
         self.library.switched(keep_upto, entries)
         self.intake.reset()
@@ -215,31 +278,95 @@ class Replica:
         return Repair(self.stream, log.accepted, self.stable, ask.first, entries, began=self.began)
 
     def _checkpoint_block(self, ask: RepairAsk) -> Repair:
-        log, seq = self.log, self.log.checkpoint_seq
+        log = self.log
+        described, state = self.checkpoints.give(ask.checkpoint_seq, self.turn.now)
+        seq = described.seq
         offset = ask.checkpoint_offset if ask.checkpoint_seq == seq else 0
         end = offset + self.retention.block_bytes
-        entries = log.slice(seq + 1, ask.upto, REPAIR_BYTES_MAX) if end >= len(log.checkpoint) else ()
+        entries = log.slice(seq + 1, ask.upto, REPAIR_BYTES_MAX) if end >= len(state) else ()
         return Repair(
             self.stream, log.accepted, self.stable, seq + 1, entries,
-            seq, offset, len(log.checkpoint), log.checkpoint[offset:end], self.began,
+            seq, offset, len(state), state[offset:end], self.began, checkpoint_crc=described.crc,
         )  # fmt: skip
 
+    def on_block_ask(self, sender: str, ask: BlockAsk) -> None:
+        """Somebody fetches a checkpoint, perhaps from others as well; answered also if it is not here."""
+        log = self.log
+        described, state = self.checkpoints.give(ask.seq, self.turn.now)
+        if described.seq != ask.seq:
+            described, state = Described(ask.seq, 0, 0), b""
+        end = ask.offset + min(ask.size, self.retention.block_bytes)
+        block = Block(self.stream, log.accepted, self.stable, *described, ask.offset, state[ask.offset : end])
+        self.carrier.send(sender, block)
+
     def take_checkpoint_block(self, sender: str, repair: Repair) -> bytes | None:
-        """A block of a checkpoint that is ahead of this log; returns the whole once it is there, else asks on."""
-        state = self.assembly.take(sender, repair)
-        if state is None and self.assembly.grew:
-            self.intake.progressed(self.turn.now)
-            ask = self.assembly.ask(sender, self.stream, self.library.complete_upto + 1, repair.first)
-            self.carrier.send(sender, ask)
+        """What we miss is no longer kept: this is the first block of a checkpoint. Returns it once it is whole."""
+        if sender in self._suspects:
+            return None  # ask the next one
+        described = Described(repair.checkpoint_seq, repair.checkpoint_bytes, repair.checkpoint_crc)
+        if self.fetch is None:
+            others = [name for name in self.servers if name not in (self.turn.node, self.leader, *self._suspects)]
+            sources = [sender, *others] if self.retention.until_discarded else [sender]  # voters do not advertise
+            block_bytes = max(len(repair.checkpoint), 1)
+            self.fetch = Fetch(described, sources, block_bytes=block_bytes, patience=self.timers.repeat_max)
+        return self.take_block(sender, described, repair.checkpoint_offset, repair.checkpoint)
+
+    def take_block(self, sender: str, described: Described, offset: int, block: bytes) -> bytes | None:
+        """A block of the checkpoint that we fetch; returns the whole once it is there."""
+        fetch = self.fetch
+        if fetch is None or described.seq != fetch.described.seq:
+            return None
+        fetch.take(sender, described, offset, block)
+        if not fetch.is_whole:
+            self._fetch_on()
+            return None
+        state = fetch.state
+        if state is None:
+            self.turn.mark("checkpoint-does-not-add-up")
+            text = (
+                f"blocks of the checkpoint after {described.seq} from {', '.join(sorted(fetch.served))} do not add up"
+            )
+            self.turn.journal("trouble", group=self.stream, text=text)
+            anew = fetch.from_one()
+            if anew is None:
+                self._suspects += tuple(sorted(fetch.served))
+            self._fetch_anew(anew)
+            return None
+        if len(fetch.served) > 1:
+            self.turn.mark("checkpoint-from-many")
+        self.fetch = None
         return state
+
+    def _fetch_on(self) -> None:
+        """Ask for the next blocks; give up if nobody has them, or they are not needed any more."""
+        fetch = self.fetch
+        if fetch is None:
+            return
+        for server, offset, size in fetch.next_asks(self.turn.now):
+            self.carrier.send(server, BlockAsk(self.stream, fetch.described.seq, offset, size))
+        if fetch.is_hopeless or fetch.described.seq <= self.library.complete_upto:
+            self.turn.mark("checkpoint-fetch-given-up")
+            self._fetch_anew(None)
+
+    def _fetch_anew(self, fetch: Fetch | None) -> None:
+        self.fetch = fetch
+        if fetch is None:
+            self.intake.hurry(self.turn.now)  # somebody else may have something else
+        else:
+            self._fetch_on()
 
     @property
     def ask_at(self) -> float:
         """When to ask for what is missing."""
+        if self.fetch is not None:
+            return self.fetch.deadline
         return min(self.intake.ask_at, self.library.ask_at)
 
     def ask_for_missing(self) -> None:
-        """Ask for the next gap and for payloads, if it is time to."""
+        """Ask for the next gap and for payloads, if it is time to; what comes before a checkpoint is not waited for."""
+        if self.fetch is not None:
+            self._fetch_on()
+            return
         lacking = self.library.next_ask()
         if lacking is not None:
             payload_ids, attempt = lacking
@@ -256,10 +383,9 @@ class Replica:
         if ask is None:
             return
         first, upto, attempt = ask
-        self.assembly.give_up()
         target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
         if target:
-            self.carrier.send(target, self.assembly.ask(target, self.stream, first, upto))
+            self.carrier.send(target, RepairAsk(self.stream, first, upto))
 
 
 def whom_to_ask(servers: tuple[str, ...], me: str, leader: str, attempt: int, *more: str) -> str:
@@ -269,7 +395,7 @@ def whom_to_ask(servers: tuple[str, ...], me: str, leader: str, attempt: int, *m
     return others[attempt % len(others)]
 
 
-def shared_upto(repair: Repair, epoch: int, began: int) -> float:
+def shared_upto(repair: Repair | Block, epoch: int, began: int) -> float:
     """Up to where an answer tells of the log of ``epoch``, whose view began with entry ``began``.
 
     Of the same epoch that is all, of an older one what was stable before that view. A forced view may lack what

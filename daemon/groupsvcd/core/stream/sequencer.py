@@ -190,10 +190,10 @@ class Sequencer:
         """Where the stream stands."""
         server = self.server
         self._beat_at = self.turn.now + self._timers.beat_interval
-        checkpoint = server.log.checkpoint_seq
+        seq, size, crc = server.replica.checkpoints.advertised
         return Beat(
-            server.stream, self.epoch, server.log.last, server.stable, checkpoint, self.discard, self.began,
-            self._nearly(),
+            server.stream, self.epoch, server.log.last, server.stable, seq, self.discard, self.began, self._nearly(),
+            checkpoint_size=size, checkpoint_crc=crc,
         )  # fmt: skip
 
     @property

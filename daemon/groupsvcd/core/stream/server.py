@@ -22,9 +22,23 @@ import msgspec
 
 from ..effects import Journal, SendToPeer
 from ..invariants import invariant
-from ..peer_messages import Beat, Data, DataHeld, Held, Open, Opened, Order, Promised, Refused, Repair
+from ..peer_messages import (
+    Beat,
+    Block,
+    CheckpointHeld,
+    Data,
+    DataHeld,
+    Held,
+    Open,
+    Opened,
+    Order,
+    Promised,
+    Refused,
+    Repair,
+)
 from ..records import AppendRecord, CheckpointRecord, OpenRecord, PayloadRecord, PromiseRecord, Record
 from .builder import Builder
+from .checkpoints import Described
 from .delivery import Holders
 from .log import Log
 from .payloads import PayloadId
@@ -151,8 +165,10 @@ class Server:
             self.replica.began = beat.began
             self.replica.learn_discard(beat.discard)
             self.learn_stable(beat.stable)
+            self.replica.learn_advertised(Described(beat.checkpoint, beat.checkpoint_size, beat.checkpoint_crc))
             self.say_held(beat.round)
             self.report_payloads()
+            self._report_checkpoints(beat.checkpoint)
 
     def append_own(self, entries: tuple[bytes, ...]) -> None:
         """The leader's own copy of what it orders; without a disk it holds it at once, and sees that for itself."""
@@ -249,6 +265,13 @@ class Server:
         unordered = self.replica.library.payloads.unordered
         if unordered and self.leader and self.complete:
             self.carrier.vouch(self.leader, DataHeld(self.stream, unordered))
+
+    def _report_checkpoints(self, advertised: int) -> None:
+        """Tell the leader of a group which checkpoints we have that it does not advertise yet."""
+        if self.replica.retention.until_discarded and self.complete and self.leader:
+            offered = self.replica.checkpoints.offer(advertised)
+            if offered:
+                self.carrier.vouch(self.leader, CheckpointHeld(self.stream, self.log.accepted, offered))
 
     def say_held(self, round: int = 0) -> None:
         """Tell the leader what is safe here, unless a higher epoch was promised or nothing is accepted yet.
@@ -408,6 +431,16 @@ class Server:
                 self._hold(fresh)
                 self.learn_stable(0)
                 self.turn.mark("gap-repaired")
+
+    def on_block(self, sender: str, block: Block) -> None:
+        """Part of a checkpoint that we fetch."""
+        if self.builder is not None or self.log.accepted != self.promised or self.disk_hangs:
+            return  # frozen: what was reported must stay true
+        described = Described(block.seq, block.size, block.crc)
+        if shared_upto(block, self.log.accepted, self.replica.began) >= block.seq:
+            state = self.replica.take_block(sender, described, block.offset, block.block)
+            if state is not None:
+                self._skip_to(block.seq, state)
 
     def _skip_to(self, seq: int, state: bytes) -> None:
         """What we miss is no longer kept anywhere; a checkpoint is stable, whatever the epoch."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from zlib import crc32
 
-from groupsvcd.core.nodegroups.node_groups import GroupStatus
+from groupsvcd.core.nodegroups.group_status import GroupStatus
 from groupsvcd.core.stream.entries import Entry
 from groupsvcd.core.views import NodeId
 

@@ -60,11 +60,11 @@ class Office:
             self.grants.look()
             self.grants.watch()
 
-    def complain(self, *names: str, epoch: int | None = None) -> None:
-        """These servers do not hear their leader."""
+    def complain(self, *names: str, epoch: int | None = None, unable: bool = False) -> None:
+        """These servers do not hear their leader, or have nothing of the group any more."""
         for name in names:
             at = self.scene.group(self.id).active.epoch if epoch is None else epoch
-            self.grants.on_complaint((name, 1), self.id, at)
+            self.grants.on_complaint((name, 1), self.id, at, unable=unable)
 
 
 def _served() -> Office:
@@ -391,3 +391,13 @@ def test_a_forced_view_whose_server_has_lost_the_group_is_granted_to_the_others(
     office.ordered.clear()
     office.grants.on_complaint(E, office.id, pending.epoch, unable=True)
     assert [ContinueGroup(office.id, pending.epoch, "f", (F,))] == office.ordered
+
+
+def test_who_only_does_not_hear_a_leader_that_is_still_to_be_confirmed_has_not_lost_anything() -> None:
+    """It may have opened the log of that very view, and be the only one that has it."""
+    office = _served()
+    office.scene.down("d")
+    pending = office.scene.group(office.id).pending
+    assert pending is not None
+    office.complain("e", "f", epoch=pending.epoch)
+    assert [] == office.ordered

@@ -16,9 +16,10 @@ from typing import Any
 
 from groupsvcd.core.domain.groups import Group
 from groupsvcd.core.events import LocalCall
+from groupsvcd.core.nodegroups.group_status import GroupStatus
 from groupsvcd.core.nodegroups.leading import Leading
 from groupsvcd.core.nodegroups.node_group import NodeGroup
-from groupsvcd.core.nodegroups.node_groups import GroupStatus, NodeGroups
+from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.nodegroups.seat import Seat
 from groupsvcd.core.peer_messages import PeerMessage
 from groupsvcd.core.stream.entries import Entry

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 from groupsvcd.core.nodegroups.controls import NodeRemoved, encode_control
+from groupsvcd.core.nodegroups.fast_seat import FastSeat
 from groupsvcd.core.peer_messages import (
     Beat,
+    Block,
     Claim,
     Data,
     GroupIs,
@@ -18,7 +22,9 @@ from groupsvcd.core.peer_messages import (
     Seen,
     Submit,
 )
+from groupsvcd.core.stream.checkpoints import Described
 from groupsvcd.core.stream.entries import encode_entry
+from groupsvcd.core.stream.fetch import Fetch
 from groupsvcd.core.stream.server import Server
 from groupsvcd.core.views import View
 from tests.unit.core.nodegroups.carriers import GROUP, Carriers
@@ -77,7 +83,7 @@ def test_a_durable_group_is_not_fast() -> None:
     nodes.run(2.0)
     user = nodes.join("D", durable=True, delivery="fast")
     nodes.run(0.1)
-    assert ["a durable group is safe: attribute delivery cannot be fast"] == user.losses
+    assert ["attribute delivery = 'fast' of a durable group must be safe"] == user.losses
 
 
 # --- Recovery ---
@@ -385,6 +391,39 @@ def test_a_checkpoint_is_taken_only_of_what_cannot_be_lost() -> None:
     nodes.heal()
     nodes.run(0.6)
     assert replica.delivered == replica.log.checkpoint_seq
+
+
+def test_servers_take_the_same_checkpoints_though_they_deliver_before_anything_is_stable() -> None:
+    """SAM-05, SAM-07: so one of them can be advertised, and what is behind it dropped, as in any group."""
+    parameters = {"retention_margin": 2}
+    nodes = Carriers.with_group("DEFG", delivery="fast", parameters=parameters, checkpoint_every=10)
+    for number in range(25):
+        nodes.submit("E", f"{number}")
+        nodes.run(0.01)
+    nodes.run(1.5)
+    replicas = [nodes.seat(name).replica for name in "DEFG"]
+    last = replicas[0].log.last
+    assert [(last, last)] * 4 == [(one.checkpoints.advertised.seq, one.log.base) for one in replicas]
+
+
+def test_who_promised_skips_nothing_as_it_delivers_nothing() -> None:
+    """B6: what it reported stays all it has, so a checkpoint that was on its way to it comes too late."""
+    nodes = fast_group("DEFG", replicas=3)
+    seat = nodes.seat("G")
+    replica = seat.replica
+    state, before = replica.log.checkpoint, replica.delivered
+    whole = Described(before + 10, len(state), crc32(state))
+    replica.fetch = Fetch(whole, ["E"], block_bytes=len(state), patience=1.0)
+    block = Block(nodes.id(), replica.log.accepted, whole.seq, *whole, 0, state)
+    assert isinstance(seat, FastSeat)
+    seat._bound = seat.epoch + 1
+    nodes.frame("E", "G", block)
+    nodes.run(0.01)
+    assert before == replica.delivered
+    seat._bound = 0
+    nodes.frame("E", "G", block)
+    nodes.run(0.01)
+    assert whole.seq == replica.delivered
 
 
 def test_a_late_submission_that_somebody_waits_for_is_asked_about_again() -> None:

@@ -76,6 +76,24 @@ def test_a_payload_whose_sender_died_before_it_was_numbered_is_forgotten() -> No
     assert [] == nodes.texts("E")
 
 
+def test_nothing_stands_in_line_for_who_has_left_and_it_is_numbered_when_it_comes_back() -> None:
+    """B2, X1. G leaves while its payload waits for a number; the leader does not wait, and G submits it again."""
+    nodes = _nodes("DEFG")
+    nodes.lose(Data, "G>D G>E G>F")
+    nodes.submit("G", LARGE, "after it")
+    nodes.run(0.05)
+    leading = nodes.seat("D").leading
+    assert leading is not None
+    assert [nodes.node("G")] == list(leading._waiting)
+    nodes.leave("G")
+    nodes.run(0.5)
+    assert ("none", []) == (nodes.roles("G")[0], list(leading._waiting))
+    nodes.heal()
+    nodes.join("G")
+    nodes.run(3.0)
+    assert [LARGE, "after it"] == nodes.texts("D")
+
+
 def test_the_next_leader_numbers_a_payload_that_the_last_one_did_not() -> None:
     """SAM-10. The servers tell it which ones wait; its sender submits it again."""
     nodes = _nodes("DEF")

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from groupsvcd.core.nodegroups.controls import AnyControl, NodeInserted, NodesFailed, ViewStarted, decode_control
+from groupsvcd.core.nodegroups.controls import (
+    AnyControl,
+    NodeInserted,
+    NodeRemoved,
+    NodesFailed,
+    ViewStarted,
+    decode_control,
+)
 from groupsvcd.core.peer_messages import (
     Accepted,
     Ask,
     Beat,
+    Grant,
     Held,
     Insert,
     Inserted,
@@ -217,6 +225,16 @@ def test_an_old_insert_of_a_member_inserts_nobody() -> None:
     assert "DEF" == nodes.user("D").names
 
 
+def test_who_had_left_and_comes_back_is_inserted_anew_though_its_leave_is_lost() -> None:
+    """A forced view may lack the entry that removed it, and it asks with a newer term than the roll has."""
+    nodes = Carriers.with_group("DEFG")
+    for _ in range(2):  # first its removal is ordered; it asks again
+        nodes.frame("G", "D", Insert(nodes.id(), 7, 0))
+        nodes.run(0.2)
+    story = [control for control in _controls(nodes.user("E")) if isinstance(control, NodeInserted | NodeRemoved)]
+    assert [NodeRemoved(nodes.node("G")), NodeInserted(nodes.node("G"), 7, 0)] == story[-2:]
+
+
 # --- Servers ---
 
 
@@ -270,6 +288,23 @@ def test_a_server_that_leaves_holds_the_stream_until_others_do() -> None:
     assert "server" == nodes.roles("F")[0]
     nodes.run(1.0)
     assert ("DE", "DE", "none") == (_servers(nodes), nodes.user("D").names, nodes.roles("F")[0])
+
+
+def test_who_is_to_serve_in_a_view_that_was_granted_is_not_let_go_before() -> None:
+    """GS-07. D hands over to E, F and G; G leaves, and must be there when E asks it for its promise."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.lose(Grant)
+    nodes.leave("D")
+    nodes.run(0.3)
+    pending = nodes.record().pending
+    assert pending is not None
+    assert ("E", "F", "G") == pending.names
+    nodes.leave("G")
+    nodes.run(0.5)
+    assert "DEFG" == nodes.user("E").names
+    nodes.heal()
+    nodes.run(2.0)
+    assert ("EF", "EF") == (_servers(nodes), nodes.user("E").names)
 
 
 def test_a_leader_that_leaves_hands_over_and_loses_nothing() -> None:

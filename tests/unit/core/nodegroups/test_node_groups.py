@@ -387,3 +387,32 @@ def test_who_serves_many_groups_tells_the_name_server_of_them_in_turn() -> None:
     assert all(len(some) <= CARRIED_TOLD_MAX for some in told)
     assert {status.id for status in groups.status()} == {group_id for some in told for group_id, _ in some}
     assert CARRIED_TOLD_MAX + 20 == len(groups.status())
+
+
+# --- Grants to who cannot take them ---
+
+
+def test_a_grant_to_a_node_that_no_longer_carries_the_group_goes_to_another() -> None:
+    """E has ended its part without a word, and is to lead now: it says so, and F leads with all that was stable."""
+    nodes = Carriers.with_group("DEFG", replicas=4, commit_k=3)
+    nodes.submit("F", "a")
+    nodes.run(0.2)
+    nodes.act("E", lambda groups: nodes.part("E").end("the test wants it so"))
+    nodes.die("D")
+    nodes.run(1.0)
+    assert ["none", "leader", "server"] == nodes.roles("EFG")
+    assert not nodes.record().active.forced
+    nodes.submit("F", "b")
+    nodes.run(0.5)
+    assert ["a", "b"] == nodes.texts("F") == nodes.texts("G")
+
+
+def test_a_view_with_a_server_that_no_longer_carries_the_group_is_replaced() -> None:
+    """F is only to serve: E, who leads, would wait for it for ever if all must hold an entry."""
+    nodes = Carriers.with_group("DEF", commit_k=3)
+    nodes.act("F", lambda groups: nodes.part("F").end("the test wants it so"))
+    nodes.die("D")
+    nodes.run(1.0)
+    nodes.submit("E", "b")
+    nodes.run(0.5)
+    assert (["leader", "none"], ["b"]) == (nodes.roles("EF"), nodes.texts("E"))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
 from groupsvcd.core.effects import SendToPeer
-from groupsvcd.core.peer_messages import Beat, Order, Repair, RepairAsk
+from groupsvcd.core.peer_messages import Beat, Block, BlockAsk, Order, Repair, RepairAsk
 from groupsvcd.core.records import StoredStream
 from groupsvcd.core.stream.receiver import Receiver
 from groupsvcd.core.turn import Turn
@@ -149,13 +151,17 @@ def test_a_lost_tail_is_noticed_and_asked_for() -> None:
 
 
 def test_a_checkpoint_in_blocks_is_asked_for_block_by_block() -> None:
-    """What the receiver misses is kept nowhere any more."""
+    """What the receiver misses is kept nowhere any more; the entries behind the checkpoint are asked for after it."""
     receiver, host, turn = _receiver()
     receiver.on_beat("A", Beat(0, 7, 3, 3, 2))
     state = state_after(entries("ab"))
-    half = len(state) // 2
-    receiver.on_repair("B", Repair(0, 7, 3, 3, (), 2, 0, len(state), state[:half]))
+    half = (len(state) + 1) // 2
+    whole = (2, len(state), crc32(state))
+    receiver.on_repair("B", Repair(0, 7, 3, 3, (), 2, 0, len(state), state[:half], checkpoint_crc=crc32(state)))
     asked = [effect.message for effect in drain(turn) if isinstance(effect, SendToPeer)]
-    assert [RepairAsk(0, 1, 3, 2, half)] == asked
-    receiver.on_repair("B", Repair(0, 7, 3, 3, entries("c"), 2, half, len(state), state[half:]))
-    assert list(entries("abc")) == host.delivered
+    assert [BlockAsk(0, 2, half, len(state) - half)] == asked
+    receiver.on_block("B", Block(0, 7, 3, *whole, half, state[half:]))
+    assert list(entries("ab")) == host.delivered
+    receiver.tick()
+    asked = [effect.message for effect in drain(turn) if isinstance(effect, SendToPeer)]
+    assert [RepairAsk(0, 3, 3)] == asked

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from groupsvcd.core.effects import SendToPeer
+from zlib import crc32
+
+import pytest
+
+from groupsvcd.core.effects import Persist, SendToPeer
 from groupsvcd.core.peer_messages import PeerMessage, Repair, RepairAsk
-from groupsvcd.core.records import StoredStream
+from groupsvcd.core.records import CheckpointRecord, StoredStream
+from groupsvcd.core.stream.checkpoints import Described
 from groupsvcd.core.stream.replica import Replica
 from groupsvcd.core.turn import Turn
 from tests.unit.core.stream.list_host import ListHost, drain, entries, replica_of, state_after
@@ -30,16 +35,45 @@ def test_nothing_is_dropped_that_somebody_may_lack() -> None:
     assert (8, 0, 8) == (replica.log.checkpoint_seq, replica.log.base, replica.log.last)
 
 
-def test_what_all_have_is_dropped_with_the_next_checkpoint_but_for_a_margin() -> None:
-    """GS-12, SAM-09. A short lag is repaired without a checkpoint."""
-    replica, _, _ = _replica(checkpoint_every=4, margin=1)
+@pytest.mark.parametrize("margin, base", [(1, 5), (6, 2)])
+def test_what_all_have_is_dropped_behind_an_advertised_checkpoint_but_for_a_margin(margin: int, base: int) -> None:
+    """GS-12, SAM-07, SAM-09. A short lag is repaired without a checkpoint."""
+    replica, _, _ = _replica(checkpoint_every=4, margin=margin)
     replica.learn_discard(5)
     replica.learn_stable(8)
-    assert (8, 5) == (replica.log.checkpoint_seq, replica.log.base)
-    replica, _, _ = _replica(checkpoint_every=4, margin=6)
-    replica.learn_discard(5)
+    assert (8, 0) == (replica.log.checkpoint_seq, replica.log.base)
+    replica.learn_advertised(replica.checkpoints.newest)
+    assert (8, base) == (replica.log.checkpoint_seq, replica.log.base)
+
+
+def test_a_checkpoint_is_taken_after_the_same_entries_everywhere() -> None:
+    """SAM-07. Whether they become stable one by one or all at once: states of the same entries have the same bytes."""
+    at_once, _, _ = _replica(checkpoint_every=3)
+    at_once.learn_stable(8)
+    one_by_one, _, _ = _replica(checkpoint_every=3)
+    for seq in range(1, 9):
+        one_by_one.learn_stable(seq)
+    states = [Described(seq, len(state), crc32(state)) for seq, state in _states((3, "abc"), (6, "abcdef"))]
+    assert tuple(states) == at_once.checkpoints.offer(0) == one_by_one.checkpoints.offer(0)
+
+
+def _states(*texts: tuple[int, str]) -> list[tuple[int, bytes]]:
+    return [(seq, state_after(entries(text))) for seq, text in texts]
+
+
+def test_a_disk_keeps_what_memory_keeps() -> None:
+    """SAM-11. Payloads of entries that only the disk still had would be missing after a restart."""
+    replica, host, turn = _replica(checkpoint_every=4, margin=0)
+    host.is_cheap = False
+    replica.learn_discard(8)
+    replica.learn_stable(4)
+    replica.learn_advertised(replica.checkpoints.newest)
+    assert 0 == replica.log.base
+    drain(turn)
     replica.learn_stable(8)
-    assert (8, 2) == (replica.log.checkpoint_seq, replica.log.base)
+    records = [record for effect in drain(turn) if isinstance(effect, Persist) for record in effect.records]
+    assert [(8, 4)] == [(record.seq, record.drop_upto) for record in records if isinstance(record, CheckpointRecord)]
+    assert 4 == replica.log.base
 
 
 def test_the_discard_line_never_falls() -> None:
@@ -57,6 +91,7 @@ def test_when_nobody_lags_and_nothing_comes_no_history_is_kept() -> None:
     replica.learn_discard(7)
     assert 8 == len(replica.log.entries)
     replica.learn_discard(8)
+    replica.learn_advertised(replica.checkpoints.newest)
     assert (0, 8, 8) == (len(replica.log.entries), replica.log.base, replica.log.last)
     assert 0 == replica.log.bytes
 
@@ -105,9 +140,10 @@ def test_who_lacks_what_is_kept_no_longer_gets_the_checkpoint_and_the_rest() -> 
     replica, _, turn = _replica(checkpoint_every=4, margin=0)
     replica.learn_discard(4)
     replica.learn_stable(4)
+    replica.learn_advertised(replica.checkpoints.newest)
     replica.on_repair_ask("D", RepairAsk(0, 2, 6))
     state = state_after(entries("abcd"))
-    assert [Repair(0, 7, 4, 5, entries("ef"), 4, 0, len(state), state)] == _answers(turn)
+    assert [Repair(0, 7, 4, 5, entries("ef"), 4, 0, len(state), state, checkpoint_crc=crc32(state))] == _answers(turn)
 
 
 def test_switching_epochs_drops_what_is_above_the_cut_and_counts_its_bytes() -> None:

@@ -245,10 +245,10 @@ def test_checkpoints_are_taken_and_a_margin_of_entries_is_kept() -> None:
     stage = Stage(checkpoint_every=5, margin=2)
     stage.server.on_order("A", Order(0, 7, 3, entries("cdefg"), 7))
     log = stage.server.log
-    assert (7, 5, 7) == (log.checkpoint_seq, log.base, log.last)
+    assert (5, 3, 7) == (log.checkpoint_seq, log.base, log.last)
     stage.said()
     records = [record for write in stage.writes for record in write.records]
-    assert CheckpointRecord(0, 7, state_after(entries("abcdefg")), 5) == records[-1]
+    assert CheckpointRecord(0, 5, state_after(entries("abcde")), 3) == records[-1]
 
 
 def test_what_is_kept_no_longer_is_answered_with_a_checkpoint_in_blocks() -> None:
@@ -258,10 +258,13 @@ def test_what_is_kept_no_longer_is_answered_with_a_checkpoint_in_blocks() -> Non
     stage = Stage(stored, block_bytes=len(state) - 1)
     stage.server.replica.on_repair_ask("B", RepairAsk(0, 1, 4))
     ((_, first),) = stage.said()
-    assert Repair(0, 7, 2, 3, (), 2, 0, len(state), state[:-1]) == first
+    assert Repair(0, 7, 2, 3, (), 2, 0, len(state), state[:-1], checkpoint_crc=crc32(state)) == first
     stage.server.replica.on_repair_ask("B", RepairAsk(0, 1, 4, 2, len(state) - 1))
     ((_, second),) = stage.said()
-    assert Repair(0, 7, 2, 3, entries("cd"), 2, len(state) - 1, len(state), state[-1:]) == second
+    assert (
+        Repair(0, 7, 2, 3, entries("cd"), 2, len(state) - 1, len(state), state[-1:], checkpoint_crc=crc32(state))
+        == second
+    )
 
 
 def test_a_hung_disk_takes_no_more_orders() -> None:
