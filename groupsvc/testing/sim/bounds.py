@@ -3,8 +3,8 @@
 Looked at are the tables in which groups keep what others make them keep: submissions on their way, what waits behind a
 large payload or beyond a gap, payloads without a number, writes. While faults last they keep to their limits; when
 all is quiet and every member has delivered everything, nothing is left in them. What a node had on its way to a group
-when it left it is kept within the same limits, there, at the leader and, if it was large, at the servers, because its
-numbers go on when it comes back; so of those tables only what belongs to members has to be gone.
+when it left it is kept within the same limits, there and, if it was large, at the servers and in the leader's line,
+because its numbers go on when it comes back; that is never empty.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def _tables(world: World, *, carried_only: bool = False) -> Iterator[tuple[str, 
                 unstable = lead.sequencer.next_seq - 1 - lead.server.stable
                 most = leading.UNSTABLE_ENTRIES_MAX + submitter.SUBMIT_ENTRIES_MAX
                 yield name, f"entries of {of} that are not stable", unstable, most
-                counted = [origin for origin in lead._waiting if not carried_only or origin in group.roll.members]
-                in_line = sum(len(lead._waiting[origin]) for origin in counted)
+                is_counted = group.roll.members.__contains__ if carried_only else lambda origin: True
+                in_line = sum(len(line) for origin, line in lead._waiting.items() if is_counted(origin))
                 yield name, f"submissions in line of {of}", in_line, origins * submitter.OUTSTANDING_ENTRIES_MAX
-                held = sum(1 for one in lead._data_held if not carried_only or one[:2] in group.roll.members)
+                held = sum(1 for payload_id in lead._data_held if is_counted(payload_id[:2]))
                 yield name, f"reports of payloads of {of}", held, origins * submitter.OUTSTANDING_ENTRIES_MAX

@@ -122,6 +122,8 @@ class Backlog:
 class Backlogs:
     """All that users of one node wait for."""
 
+    __slots__ = ("_group", "_under_way")  # every group has one, and hardly any needs it
+
     def __init__(self, group: NodeGroup) -> None:
         self._group = group
         self._under_way: list[tuple[Latecomer, Backlog]] = []

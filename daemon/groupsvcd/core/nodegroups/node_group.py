@@ -152,9 +152,9 @@ class NodeGroup:
         if waiting:
             self.returning.remove(waiting[0])
             user.lost("left")
+        self.hand_up()
         if all(application.user is not user for application in self.participants.applications):
             return
-        self.hand_up()
         self.participants.forget(user)
         user.lost("left")
         if self.users:
@@ -480,7 +480,9 @@ class NodeGroup:
 
     def snapshot(self) -> bytes | None:
         """The roll, and the state of the application if it has one."""
-        self.hand_up()  # a machine has applied what was delivered; its user may have left meanwhile
+        # A machine has applied what was delivered; its user may have left meanwhile. Whether we are a member is seen at
+        # the end of the step: whoever forms a group is so with its second entry only.
+        self._hand_up_entries()
         if not self.can_snapshot:
             return None
         machine = self.participants.machine
@@ -526,11 +528,8 @@ class NodeGroup:
             self.seat.flush()
 
     def hand_up(self) -> None:
-        """Give the users what was delivered in this step."""
-        if self._batch:
-            batch, self._batch = self._batch, []
-            for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():
-                user.delivered(self._batch_first, batch)
+        """Give the users what was delivered in this step, and see what it has made of us."""
+        self._hand_up_entries()
         if self.confirmations is not None:
             self.confirmations.look()
         if self._changed_at:
@@ -545,6 +544,12 @@ class NodeGroup:
             members = tuple(self.roll.members)
             for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():
                 user.changed(seq, members)
+
+    def _hand_up_entries(self) -> None:
+        if self._batch:
+            batch, self._batch = self._batch, []
+            for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():
+                user.delivered(self._batch_first, batch)
 
     @property
     def deadline(self) -> float:

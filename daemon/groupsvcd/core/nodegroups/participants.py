@@ -27,6 +27,8 @@ LAGGED = "lagged: entries that were not delivered here are no longer kept"
 class Participants:
     """The programs of one node in one group."""
 
+    __slots__ = ("_group", "_machine_user", "applications", "backlogs", "machine", "users")  # a node has thousands
+
     def __init__(self, group: NodeGroup) -> None:
         self._group = group
         self.users: list[User] = []

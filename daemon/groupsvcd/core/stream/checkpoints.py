@@ -48,6 +48,8 @@ NONE = Described(0, 0, 0)
 class Checkpoints:
     """What one node keeps."""
 
+    __slots__ = ("_asked_at", "_every", "_kept", "_log", "_offered", "advertised", "due")  # a node has thousands
+
     def __init__(self, log: Log, every: int) -> None:
         self._log = log
         self._every = every

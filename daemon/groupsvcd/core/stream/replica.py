@@ -73,7 +73,7 @@ class Replica:
         self.library.payloads.dropped = [] if carrier.is_stored else None
         self.library.appended(self.log.base + 1, stored.entries)
         self.fetch: Fetch | None = None  # of a checkpoint that we need
-        self._suspects: set[str] = set()  # whose bytes are not what they are said to be
+        self._suspects: tuple[str, ...] = ()  # whose bytes are not what they are said to be
         self.retention = retention
         self.checkpoints = Checkpoints(self.log, retention.checkpoint_every)
         self._delivery = Delivery(carrier, host, self.library, stored.checkpoint_seq)
@@ -329,7 +329,7 @@ class Replica:
             self.turn.journal("trouble", group=self.stream, text=text)
             anew = fetch.from_one()
             if anew is None:
-                self._suspects |= fetch.served
+                self._suspects += tuple(sorted(fetch.served))
             self._fetch_anew(anew)
             return None
         if len(fetch.served) > 1:

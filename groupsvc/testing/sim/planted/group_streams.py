@@ -119,7 +119,7 @@ class _AllThere:
 
 def _take_in_whatever_comes(original: Any, self: Any, bodies: Any) -> int:
     first = self._first + len(self._bodies)
-    if any(len(body) > self._inline_bytes_max for body in bodies):
+    if any(len(body) > self.inline_bytes_max for body in bodies):
         self._large_upto = first + len(bodies) - 1
     self._bodies.extend(bodies)
     self._bytes += sum(map(len, bodies))
@@ -134,19 +134,12 @@ def _leave_a_trace(original: Any, self: Any, origin: Any) -> None:
         self._data_held.setdefault(payload_id, set())
 
 
-def _drop_at_once(original: Any, self: Any, keep: int | None = None) -> None:
-    said, self.discard_said = self.discard_said, self.delivered if self.stream else self.discard_said
-    original(self, keep)
-    self.discard_said = said
+def _drop_at_once(original: Any) -> Any:
+    return property(lambda self: self.log.checkpoint_seq if self.stream else original.fget(self))
 
 
-def _checkpoint_of_what_is_to_come(original: Any, self: Any, keep: int | None = None) -> None:
-    if not self.stream or self.log.last == self.delivered:
-        original(self, keep)
-        return
-    seq, state = self.log.last, self.host.snapshot()
-    self.log.set_checkpoint(seq, state, max(self.log.base, min(self.discard_said, self.delivered)))
-    self.library.dropped(self.log.base)
+def _checkpoint_of_what_is_to_come(original: Any, self: Any, seq: int, state: bytes) -> None:
+    original(self, self.log.last if self.stream else seq, state)
 
 
 GROUP_STREAMS = (
@@ -247,9 +240,7 @@ GROUP_STREAMS = (
     Planted(
         "group-checkpoint-drops-too-much", "entries go with a checkpoint although members lack them",
         "a member misses entries",
-        ("B3",), ((replica.Replica, "_take_checkpoint", lambda original: (
-            lambda self, keep=None: _drop_at_once(original, self, keep)
-        )),),
+        ("B3",), ((replica.Replica, "_droppable", _drop_at_once),),
         faults=("lost-multicasts", "cut-group-leader"),
         stage=attrs.evolve(ON_DISKS, weather=RAIN, parameters={
             "durable": True, "retention_margin": 0, "group_checkpoint_every": 5,
@@ -258,9 +249,8 @@ GROUP_STREAMS = (
     Planted(
         "group-checkpoint-too-early", "a checkpoint is said to be of entries that are not in its state",
         "who begins with it does not know what happened",
-        ("V3", "V6", "B4", "B1", "engine"), ((replica.Replica, "_take_checkpoint", lambda original: (
-            lambda self, keep=None: _checkpoint_of_what_is_to_come(original, self, keep)
-        )),),
+        ("V3", "V6", "B4", "B1", "engine"),
+        ((replica.Replica, "_set_checkpoint", always(_checkpoint_of_what_is_to_come)),),
         faults=("lost-multicasts", "churn", "kill-group-leader"),
         stage=attrs.evolve(LOSSY, weather=LATE, parameters={
             "history_entries_max": 3, "group_checkpoint_every": 1, "retention_margin": 0,

@@ -130,3 +130,11 @@ def test_who_is_removed_in_the_middle_of_what_it_catches_up_with_delivers_no_mor
     lines = [line.op for line in nodes.journal if line.op in ("delivered", "group_lost") and line.node == "G"]
     assert ("group_lost", 1) == (lines[-1], lines.count("group_lost"))
     assert "delivered" in lines
+
+
+def test_a_checkpoint_after_every_entry_does_not_end_a_group_that_is_being_formed() -> None:
+    """After the first entry its view is there and nobody is a member yet; that is no removal."""
+    nodes = Carriers.with_group("DE", checkpoint_every=1)
+    nodes.submit("E", "a")
+    nodes.run(0.5)
+    assert (["leader", "server"], ["a"], []) == (nodes.roles("DE"), nodes.texts("D"), nodes.user("D").losses)
