@@ -78,9 +78,9 @@ def _hold_below_promise(original: Any) -> Any:
 
 
 def _say_held_below_promise(original: Any) -> Any:
-    def say_held(self: Any) -> None:
+    def say_held(self: Any, *args: Any) -> None:
         promised, self.promised = self.promised, self.log.accepted
-        original(self)
+        original(self, *args)
         self.promised = promised
 
     return say_held
@@ -141,7 +141,7 @@ DOMAIN = (
     Planted(
         "stable-before-opened", "the recovered tail counts as stable before a majority has it", "delivered, then lost",
         (*LOST, "B1"), ((recovery.Recovery, "_install", _deliver_at_once),),
-        faults=("stale-tail", "kill-during-recovery"), first_seed=5,
+        faults=("stale-tail", "kill-during-recovery"), first_seed=116,
     ),
     Planted(
         "drops-old-tail-early", "the old tail goes before the new one is complete", "stable entries are lost",

@@ -290,7 +290,7 @@ GROUP_RECOVERY = (
     Planted(
         "group-holds-before-accepting", "Held for an epoch whose log was never opened here", "stable entries are lost",
         (*LOST, "V7"), ((server.Server, "on_order", in_groups(_hold_unopened)),),
-        faults=("group-stale-tail", "cut-group-leader"), stage=STALE_TAILS, first_seed=24,
+        faults=("group-stale-tail", "cut-group-leader"), stage=STALE_TAILS, first_seed=49,
     ),
     Planted(
         "group-holds-below-promise", "a server goes on holding for the leader it promised to refuse",
@@ -307,7 +307,7 @@ GROUP_RECOVERY = (
     Planted(
         "group-repair-from-any-epoch", "repair from a server not yet in e", "wrong entry delivered",
         (*LOST, "V5", "B1"), ((server, "shared_upto", _shared_always), (receiver, "shared_upto", _shared_always)),
-        faults=("group-stale-tail", "lost-multicasts"), stage=LOSSY, first_seed=55,
+        faults=("group-stale-tail", "lost-multicasts"), stage=LOSSY, first_seed=80,
     ),
     Planted(
         "group-forgetful-server-counts", "a restarted server without its memory counts as the one it was",
