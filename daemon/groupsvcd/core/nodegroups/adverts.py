@@ -20,6 +20,13 @@ from ..views import View
 from .group_settings import GroupSettings
 
 
+def keeps_too_much(server: Server, settings: GroupSettings) -> bool:
+    """Whether the log of ``server`` has grown beyond the history that its group may keep."""
+    log = server.log
+    kept_bytes = log.bytes + server.replica.library.payloads.bytes
+    return kept_bytes > settings.history_bytes_max or len(log.entries) > settings.history_entries_max
+
+
 class Adverts:
     """What the servers of one view have reported."""
 
@@ -41,10 +48,9 @@ class Adverts:
 
     def advertise(self, server: Server, settings: GroupSettings, view: View) -> bool:
         """The leader of ``view`` advertises the newest that enough servers have; whether there is a newer one."""
-        log, replica = server.log, server.replica
+        replica = server.replica
         k = min(settings.checkpoint_k or view.k, len(view.servers))
-        kept_bytes = log.bytes + replica.library.payloads.bytes
-        if len(log.entries) > settings.history_entries_max or kept_bytes > settings.history_bytes_max:
+        if keeps_too_much(server, settings):
             k = 1  # the others have had a whole history's time
         if dispute := self.dispute():
             text = f"servers have different states after entry {dispute[0]}: {'; '.join(dispute[1])}"

@@ -43,7 +43,7 @@ from ..stream.sequencer import Sequencer
 from ..stream.server import Server
 from ..views import NodeId, View
 from ..views import Server as ServerId
-from .adverts import Adverts
+from .adverts import Adverts, keeps_too_much
 from .beginnings import Beginnings
 from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted, encode_control
 from .rounds import Asked, Rounds
@@ -92,6 +92,7 @@ class Leading:
         self._pending: tuple[ServerId, ...] = ()  # of the view that was granted since, as far as we know
         self._propose_not_before = self.turn.now
         self._is_quiet = False  # whether everybody has everything, as far as is known
+        self._beaten_at = self.turn.now
         self._beat_at = self._next_beat()
         self._dropping = False
         self._look = True  # whether the servers may be other than they should be
@@ -536,12 +537,13 @@ class Leading:
         """Send what was numbered in this step and tell what became stable."""
         if self._look:
             self._look = False
-            self.sequencer.servers_suffice = all(
-                self._server_of(node) in self.view.servers for node in self.group.roll.members
-            )
+            servers, members = self.view.servers, self.group.roll.members
+            self.sequencer.servers_suffice = all(self._server_of(node) in servers for node in members)
             self.consider_view()
         self.sequencer.flush()
         self.sequencer.tell_stable()
+        if keeps_too_much(self.server, self.group.settings):  # find out soon what nobody needs any more
+            self._beat_at = min(self._beat_at, self._beaten_at + self._timers.repair_delay)
         if self._is_asked:
             self._answer_questions()
         if self._is_quiet and self.server.log.last > self.sequencer.discard:
@@ -574,6 +576,7 @@ class Leading:
         """Beat; look after the servers."""
         if self.turn.now < self._beat_at:
             return
+        self._beaten_at = self.turn.now
         if self.station.member.isolated or self.server.disk_hangs:
             self._beat_at = self._next_beat()
             return  # a leader that cannot write falls silent, so that another one is asked for
