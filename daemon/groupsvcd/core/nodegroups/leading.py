@@ -587,9 +587,7 @@ class Leading:
         before, self.sequencer.discard = self.sequencer.discard, self._discard_line()
         self.server.replica.learn_discard(self.sequencer.discard)
         is_advertised = self.adverts.advertise(self.server, self.group.settings, self.view)
-        beat = self.sequencer.beat()
-        if self.rounds.number:
-            beat = msgspec.structs.replace(beat, round=self.rounds.number)
+        beat = msgspec.structs.replace(self.sequencer.beat(), round=self.rounds.number)
         if self.sequencer.discard > before or is_advertised:
             self.server.carrier.publish(beat)  # receivers drop what nobody needs, too
         else:
