@@ -143,7 +143,7 @@ def insert_receiver(m: int) -> Cost:
     s = min(REPLICAS, m)
     welcome: Cost = {"Insert": 1, "Inserted": 1, "Seen": 1, "Order": 1}
     beats = _aftermath(m, s) if m == s else _aftermath(m + 1, s)  # servers alone say with Held that they have it
-    told: Cost = {"Seen": 1, "Beat": 1} if m == s else {"Seen": -1, "Beat": -1}
+    told: Cost = {"Seen": 2, "Beat": 2} if m == s else {"Seen": -1, "Beat": -1}
     return plus(look_up(), welcome, _entry(m, s), beats, told)
 
 
