@@ -24,7 +24,7 @@ def test_a_sample_of_seeds_breaks_no_promise_and_goes_everywhere() -> None:
     assert 0 == run(Order(seeds=SAMPLE, jobs=2, marks_required=True), told), told.getvalue()
 
 
-@pytest.mark.parametrize("seed", [373, 1545, 1636])
+@pytest.mark.parametrize("seed", [373, 1545, 1636, 517])
 def test_seeds_that_found_something_stay_green(seed: int) -> None:
     """V2, L3: a grant of long ago. S1: a leader counts itself by what was written while it had no lease."""
     assert () == run_seed(seed).failures

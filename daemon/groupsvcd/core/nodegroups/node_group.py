@@ -520,6 +520,8 @@ class NodeGroup:
             self.confirmations.before_sending()
         submitter = self.submitter
         if submitter is not None and submitter.has_unsent and self.is_member:
+            if not submitter.leader and self.phase is Phase.CARRYING and self.seat is not None:
+                submitter.follow(self.seat.replica.leader)  # the stream let us in, and nobody told us
             submitter.send_new(max(self.delivered, self._inserted_seq))
 
     def flush(self) -> None:
