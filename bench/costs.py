@@ -16,6 +16,7 @@ import pstats
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -151,7 +152,7 @@ class Part:
         groups = node.engine.groups
         self._node = node
         self.is_member = False
-        self.program = Program(me, load, lambda payload: groups.submit(GROUP, (payload,)))
+        self.program = Program(me, load, partial(groups.submit_one, GROUP))
 
     def joined(self, group: int, seq: int, members: tuple[NodeId, ...]) -> None:
         """This node carries the group."""

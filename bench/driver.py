@@ -18,6 +18,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -174,12 +175,8 @@ class Part:
         self._asked_at = time.monotonic()
         self._views: list[ViewNote] = []
         kind = Ledger if join.machine else RecordingProgram if join.record else Program
-        self.program = kind(join.me, join.load, self._submit)
+        self.program = kind(join.me, join.load, partial(driver.groups.submit_one, join.group))
         self.program.is_sending = join.send
-
-    def _submit(self, payload: bytes) -> None:
-        if self._driver.groups.submit(self._name, (payload,)) == 0:
-            raise AssertionError("the window of the node is smaller than that of the load")
 
     # --- What the group tells ---
 
@@ -190,8 +187,11 @@ class Part:
         self._fill()
 
     def _fill(self) -> None:
-        if not self._driver.groups.refusal(self._name):
-            self.program.fill()
+        groups, program = self._driver.groups, self.program
+        if not groups.refusal(self._name):
+            program.fill()
+            if groups.outstanding(self._name) < program.outstanding:
+                raise AssertionError("the window of the node is smaller than that of the load")
 
     def delivered(self, first_seq: int, entries: Sequence[Entry]) -> None:
         """The next entries."""

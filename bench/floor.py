@@ -1,7 +1,8 @@
-"""The floor: ordered multicast to three processes with nothing around it.
+"""The floor: ordered multicast to three processes, in batches and held by two, with nothing around it.
 
-How fast could this machine do it with bare pyzmq? A is the leader, B and C follow, in the pattern of the daemons: B and
-C push what they submit and hold through a DEALER into A's ROUTER, A publishes the order through an XPUB.
+How fast could this machine do what we promise, as long as nothing fails, with bare pyzmq? A is the leader, B and C
+follow, in the pattern of the daemons: B and C push what they submit and hold through a DEALER into A's ROUTER, A
+publishes the order through an XPUB.
 
 What it does, because every ordered multicast with an interface for single messages has to:
 
@@ -20,29 +21,16 @@ what our own rates are divided by.
 
 from __future__ import annotations
 
-import gc
-import multiprocessing
-import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
 
 import msgspec
 import zmq
 
-from groupsvc.testing.loopback_ports import PortBlock
-
-from .load import AFTER_S, LOADS, WARM_UP_S, Load, Notes, Outcome, Program, measured_time, outcome_of
-from .processor import spent_between
-from .row import Effort, Row, at_least, at_most
+from .beside import FRAMES_PER_ROUND, NOBLOCK, POLL_MS, SNDMORE, START_WAIT_S, Role, Socket, new_socket, run_beside
+from .load import Load, Outcome, Program
 
 LEADER, FOLLOWERS = 0, (1, 2)
 TOPIC = b"group\0\0\0\0\0\0\0\1"
-FRAMES_PER_ROUND = 256
-POLL_MS = 50
-START_WAIT_S = 20
-
-SNDMORE, NOBLOCK = int(zmq.SNDMORE), int(zmq.NOBLOCK)
-
 Entry = tuple[int, int, bytes]
 """Sender, number there, payload."""
 
@@ -52,81 +40,18 @@ _decode_pushed = msgspec.msgpack.Decoder(tuple[int, int, int, list[bytes]]).deco
 _decode_ordered = msgspec.msgpack.Decoder(tuple[int, int, list[Entry]]).decode
 """From the leader: (number of the first, stable up to, entries)."""
 
-Socket = zmq.Socket[bytes]
-
 
 def run(load: Load) -> Outcome:
     """Three processes under ``load``."""
-    context = multiprocessing.get_context("spawn")
-    block = PortBlock()
-    ours: list[Connection] = []
-    processes = []
-    try:
-        for me in (LEADER, *FOLLOWERS):
-            here, there = context.Pipe()
-            processes.append(context.Process(target=_process, args=(me, block.port, load, there), daemon=True))
-            processes[-1].start()
-            ours.append(here)
-        for connection in ours:
-            _received(connection, START_WAIT_S)
-        begin = time.monotonic() + 0.1
-        for connection in ours:
-            connection.send(begin)
-        pids = [process.pid for process in processes if process.pid is not None]
-        spent_s = spent_between(pids, *measured_time(load, begin))
-        notes = [msgspec.msgpack.decode(_received(each, AFTER_S + START_WAIT_S), type=Notes) for each in ours]
-        return outcome_of(load, begin, notes, spent_s)
-    finally:
-        for process in processes:
-            process.kill()
-            process.join()
-        block.close()
+    return run_beside(load, _role)
 
 
-def measure(effort: Effort) -> list[Row]:
-    """The floor alone, without a promise: what this machine can do."""
-    rows = []
-    for name, load in LOADS.items():
-        load = msgspec.structs.replace(load, seconds=effort.choose(2, 1))
-        outcomes = [run(load) for _ in range(effort.runs)]
-        if load.window == 1:
-            rows.append(at_most(f"floor, {name}", "ms", [[1000 * each.latency] for each in outcomes]))
-        else:
-            rows.append(at_least(f"floor, {name}", "per s", [[each.rate] for each in outcomes]))
-    return rows
-
-
-def _received(connection: Connection, wait_s: float) -> bytes:
-    if not connection.poll(wait_s):
-        raise TimeoutError("a process of the floor does not answer")
-    received: bytes = connection.recv_bytes()
-    return received
-
-
-def _process(me: int, port: int, load: Load, connection: Connection) -> None:
-    context: zmq.Context[Socket] = zmq.Context(io_threads=1)
-    role: _Leader | _Follower = _Leader(context, port) if me == LEADER else _Follower(me, context, port)
-    program = Program(me, load, role.submit)
-    role.log.program = program
-    connection.send_bytes(b"ready")
-    begin: float = connection.recv()
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
-    time.sleep(max(0.0, begin - time.monotonic()))
-    end = begin + WARM_UP_S + load.seconds + AFTER_S
-    program.is_sending = load.sends(me)
-    program.fill()
-    while time.monotonic() < end:
-        role.turn()
-    connection.send_bytes(msgspec.msgpack.encode(program.notes))
-    connection.recv_bytes()  # stay until all have said what they have
+def _role(me: int, context: zmq.Context[Socket], port: int) -> Role:
+    return _Leader(context, port) if me == LEADER else _Follower(me, context, port)
 
 
 class _Log:
     """Entries in their order; what is stable is handed up and forgotten."""
-
-    program: Program
 
     def __init__(self) -> None:
         self._waiting: list[Entry] = []
@@ -137,21 +62,23 @@ class _Log:
         self._waiting += entries
         self.last += len(entries)
 
-    def deliver(self, stable: int) -> None:
+    def deliver(self, stable: int, program: Program) -> None:
         count = min(stable, self.last) - self._delivered
         if count > 0:
-            deliver, seq = self.program.deliver, self._delivered
+            deliver, seq = program.deliver, self._delivered
             for sender, _, payload in self._waiting[:count]:
                 seq += 1
                 deliver(seq, sender, payload)
             del self._waiting[:count]
             self._delivered = seq
-            self.program.note()
-            self.program.fill()
+            program.note()
+            program.fill()
 
 
 class _Leader:
     """Gives the numbers."""
+
+    program: Program
 
     def __init__(self, context: zmq.Context[Socket], port: int) -> None:
         self.log = _Log()
@@ -159,9 +86,9 @@ class _Leader:
         self._newest = [0, 0, 0]
         self._fresh: list[Entry] = []
         self._told = 0
-        self._router = _socket(context, zmq.ROUTER)
+        self._router = new_socket(context, zmq.ROUTER)
         self._router.bind(f"tcp://127.0.0.1:{port}")
-        self._publisher = _socket(context, zmq.XPUB)
+        self._publisher = new_socket(context, zmq.XPUB)
         self._publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
         self._publisher.bind(f"tcp://127.0.0.1:{port + 1}")
         self._poller = zmq.Poller()
@@ -197,7 +124,7 @@ class _Leader:
             self._told = stable
             self._publisher.send(TOPIC, SNDMORE)
             self._publisher.send(_encode((first, stable, fresh)))
-        log.deliver(stable)
+        log.deliver(stable, self.program)
 
     def _pushed(self, frame: bytes) -> None:
         who, held, n, payloads = _decode_pushed(frame)
@@ -210,6 +137,8 @@ class _Leader:
 class _Follower:
     """Holds what is ordered."""
 
+    program: Program
+
     def __init__(self, me: int, context: zmq.Context[Socket], port: int) -> None:
         self.log = _Log()
         self._me = me
@@ -217,10 +146,10 @@ class _Follower:
         self._fresh: list[bytes] = []
         self._stable = 0
         self._held_told = 0
-        self._subscriber = _socket(context, zmq.SUB)
+        self._subscriber = new_socket(context, zmq.SUB)
         self._subscriber.setsockopt(zmq.SUBSCRIBE, TOPIC)
         self._subscriber.connect(f"tcp://127.0.0.1:{port + 1}")
-        self._dealer = _socket(context, zmq.DEALER)
+        self._dealer = new_socket(context, zmq.DEALER)
         self._dealer.connect(f"tcp://127.0.0.1:{port}")
         self._dealer.send(b"here")
         self._poller = zmq.Poller()
@@ -236,7 +165,7 @@ class _Follower:
         if self._poller.poll(0 if self._fresh else POLL_MS):
             _drain(self._subscriber, self._ordered)
         log = self.log
-        log.deliver(self._stable)
+        log.deliver(self._stable, self.program)
         fresh = self._fresh
         if fresh or log.last > self._held_told:
             self._fresh = []
@@ -259,10 +188,3 @@ def _drain(receiving: Socket, take: Callable[[bytes], None]) -> None:
             take(receive(NOBLOCK))
     except zmq.Again:
         pass
-
-
-def _socket(context: zmq.Context[Socket], kind: int) -> Socket:
-    made = context.socket(kind)
-    made.set_hwm(0)  # nothing may be lost, as nothing would repair it
-    made.setsockopt(zmq.LINGER, 0)
-    return made
