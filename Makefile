@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format sim bench fuzz clean
+.PHONY: help demo test check format sim scale bench fuzz clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ format: $(STAMP) ## let ruff format and repair what it can
 sim: $(STAMP) ## simulated disasters: make sim SEEDS=2000
 	@mkdir -p docs/ledger
 	@$(BIN)/python -m groupsvc.testing.sim run --seeds $(SEEDS) --jobs $(JOBS) --ledger docs/ledger/sim.ndjson
+
+scale: $(STAMP) ## 1 000 nodes and 10 000 groups against docs/SCALE.md: some minutes
+	@$(BIN)/python -m groupsvc.testing.sim scale
 
 bench: $(STAMP) ## the promised times, measured here
 	@$(BIN)/python -m bench

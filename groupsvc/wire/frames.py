@@ -53,11 +53,13 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     body: memoryview
 
 
-def pack(kind: FrameKind, domain: bytes, sender: bytes, incarnation: int, body: bytes | memoryview) -> bytes:
-    """The bytes of a frame; ``sender`` is the encoded node name."""
+def pack(
+    kind: FrameKind, domain: bytes, sender: bytes, incarnation: int, body: bytes | memoryview, *, topic: bytes = b""
+) -> bytes:
+    """The bytes of a frame, behind its topic if it is a multicast; ``sender`` is the encoded node name."""
     front = _before_crc.pack(MAGIC, VERSION, kind, len(sender), 0)
     rest = _after_crc.pack(len(body), domain, incarnation) + sender
-    return b"".join((front, _crc.pack(crc32(body, crc32(rest, crc32(front)))), rest, body))
+    return b"".join((topic, front, _crc.pack(crc32(body, crc32(rest, crc32(front)))), rest, body))
 
 
 def problem_with(frame: bytes | memoryview) -> str | None:

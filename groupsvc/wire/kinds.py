@@ -81,6 +81,9 @@ class Kind(enum.IntEnum):
     BLOCK_ASK = 71
     BLOCK = 72
 
+    # Process groups.
+    VOTES = 80
+
     # Application to daemon.
     HELLO = 100
     STATUS_ASK = 101

@@ -97,10 +97,14 @@ class Book:
         """What is delivered now must be there for ever."""
         self._seen += [self.order(name) for name in NODES]
 
-    def progress(self, name: str, entries: int) -> None:
-        """Wait until so many more are delivered there."""
+    def delivered(self, name: str) -> int:
+        """How many there are now."""
         look = self.look(name)
-        wanted = entries + (look.delivered if look is not None else 0)
+        return look.delivered if look is not None else 0
+
+    def progress(self, name: str, entries: int, since: int | None = None) -> None:
+        """Wait until so many more are delivered there than now, or than there were."""
+        wanted = entries + (self.delivered(name) if since is None else since)
         self.domain.wait_until(
             lambda: (now := self.look(name)) is not None and now.delivered >= wanted, f"{name} goes on", timeout=30
         )
@@ -299,8 +303,9 @@ def test_with_full_disks_new_work_is_refused_and_goes_on_when_there_is_room(tmp_
         ledger.send("n2")
         domain.wait_until(lambda: ledger.leader("n2") in ("n2", "n3"), "another leads than n1", timeout=10)
         assert FULL in domain.logs("n1")
+        before = ledger.delivered("n1")
         ledger.send("n3")
-        ledger.progress("n1", LOAD.count)
+        ledger.progress("n1", LOAD.count, since=before)
         for disk in disks[1:]:
             disk.fill()
         ledger.send("n1")

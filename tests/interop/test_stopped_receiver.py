@@ -88,7 +88,7 @@ class Three:
             assert time.monotonic() < until
             for name in "bc":
                 self.a.send(name, b"hello to you")
-            self.a.multicast(TOPIC, b"hello all")
+            self.a.multicast(TOPIC + b"hello all")
             time.sleep(0.02)
 
     def end(self) -> None:
@@ -124,7 +124,7 @@ def test_a_stopped_receiver_costs_a_bounded_amount_and_harms_nobody_else(three: 
     while time.monotonic() < until:
         sent += 1
         mark = b"%08d" % sent
-        three.a.multicast(TOPIC, mark + bytes(size - len(mark)))
+        three.a.multicast(TOPIC + mark + bytes(size - len(mark)))
         three.a.send("b", mark + bytes(size - len(mark)))
         three.a.send("c", mark)
         most = max(most, resident_bytes() - before)

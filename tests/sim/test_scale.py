@@ -16,7 +16,7 @@ from groupsvc.testing.sim.scale.meter import MeteredWorld
 from groupsvc.testing.sim.scale.scene import Scene
 from groupsvc.testing.sim.scale.story import Size, Story
 from groupsvc.testing.sim.scale.table import Line, Table
-from groupsvcd.core.nodegroups.leading import Leading
+from groupsvcd.core.nodegroups.beats import Beats
 from groupsvcd.core.stream.entries import Entry
 
 SMALL = Size(nodes=60, groups=400, seconds=20.0, deeds=10)
@@ -61,7 +61,7 @@ def test_what_an_idle_group_costs_does_not_grow_with_the_domain(settled: Scene) 
 def test_a_beat_too_many_is_seen(monkeypatch: pytest.MonkeyPatch, settled: Scene) -> None:
     """A control: the leaders do not slow down."""
     world = settled.world
-    monkeypatch.setattr(Leading, "_is_quiet", property(lambda self: False, lambda self, value: None), raising=False)
+    monkeypatch.setattr(Beats, "is_quiet", property(lambda self: False, lambda self, value: None), raising=False)
     world.meter.start()
     world.run(until=world.t + 4.0)
     expected = sum(4.0 * formulas.idle_group(len(group.members))["Beat"] for group in settled.groups)

@@ -11,8 +11,10 @@ import pytest
 import groupsvcd.core
 from groupsvc.testing.sim import World, converge
 from groupsvc.testing.sim.marks import ENGINE_MARKS, GROUP_MARKS, RARE_MARKS
+from groupsvc.testing.sim.planted.bug import Stage
+from groupsvc.testing.sim.planted.group_recovery import CUT_OFF
 from groupsvc.testing.sim.runner import Order, run
-from groupsvc.testing.sim.trial import run_seed
+from groupsvc.testing.sim.trial import run_plan, run_seed
 
 SAMPLE = 300
 
@@ -24,10 +26,55 @@ def test_a_sample_of_seeds_breaks_no_promise_and_goes_everywhere() -> None:
     assert 0 == run(Order(seeds=SAMPLE, jobs=2, marks_required=True), told), told.getvalue()
 
 
-@pytest.mark.parametrize("seed", [373, 1545, 1636, 517])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        373,
+        1545,
+        1636,
+        517,
+        530,
+        557,
+        1124,
+        1237,
+        1537,
+        1741,
+        5168,
+        5461,
+        4670,
+        20098,
+        6380,
+        6417,
+        7333,
+        7338,
+        71441,
+        80072,
+    ],
+)
 def test_seeds_that_found_something_stay_green(seed: int) -> None:
-    """V2, L3: a grant of long ago. S1: a leader counts itself by what was written while it had no lease."""
+    """V2, L3: a grant of long ago. S1: a leader counts itself by what was written while it had no lease.
+
+    B2: nobody told a retired server how to reach the new ones. X1: payloads whose entries were skipped, or given up.
+    B3: who comes again begins anew. B4: a fetched checkpoint was installed after what it was for had come another way.
+    S4: the only voter could not write, so it called nobody, and declared down whoever did not answer. B2: the leader of
+    a fast group believed that nobody answered, though everything was stable. B3: a new leader did not wait for who had
+    not spoken yet. L5: a payload came from the disk when the lease was over. B2: a stranger on a
+    ghost was not told.
+    """
     assert () == run_seed(seed).failures
+
+
+CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
+
+
+@pytest.mark.parametrize("stage, faults, seed", [(CUT_OFF, CUT_OFF_FAULTS, seed) for seed in (33, 58, 59, 64)])
+def test_staged_seeds_that_found_something_stay_green(stage: Stage, faults: tuple[str, ...], seed: int) -> None:
+    """V3, B6: who was cut off during a whole forced view went on, though its tail was lost.
+
+    B2: who had lost its tail said that it could lead when all others were gone, and then that it could not; who was to
+    lead found its own removal in the log, and ended without a word.
+    """
+    assert () == run_plan(stage.plan(seed, faults))[1].failures
 
 
 def test_every_mark_of_the_core_must_be_hit() -> None:

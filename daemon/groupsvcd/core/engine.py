@@ -32,6 +32,7 @@ from .domain.roster import difference
 from .domain.voter import Voter
 from .effects import Effect
 from .events import ClientFrame, ClientGone, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
+from .groups.process_groups import ProcessGroups
 from .identity import Handler, Identity, Sender
 from .links import VOTERS, Links
 from .nodegroups.node_groups import NodeGroups
@@ -50,6 +51,7 @@ from .peer_messages import (
     Suspect,
     Tell,
     Unwelcome,
+    Votes,
 )
 from .records import NO_DOMAIN, NodeRecord, Stored
 from .turn import Turn
@@ -71,6 +73,7 @@ class Engine:
         self.groups = NodeGroups(
             Station(self.turn, parameters, self.identity, self.member, self.requests, self.links, rng)
         )
+        self.processes = ProcessGroups(self.turn, self.groups, parameters.timers)
         self._stored_groups = {stream: log for stream, log in stored.streams.items() if stream != DOMAIN_STREAM}
         self.member.carried = self.groups.carried
         self.requests.formed = self.groups.adopt
@@ -150,6 +153,7 @@ class Engine:
         self.requests.tick()
         self.links.tick()
         self.groups.tick()
+        self.processes.tick()
         if self.voter is not None:
             self.voter.tick()
 
@@ -176,6 +180,7 @@ class Engine:
     def deadline(self) -> float:
         """When the next Tick is needed."""
         at = min(self.member.deadline, self.requests.deadline, self.links.deadline, self.groups.deadline)
+        at = min(at, self.processes.deadline)
         return at if self.voter is None else min(at, self.voter.deadline)
 
     # --- Frames ---
@@ -219,6 +224,9 @@ class Engine:
             self._newest[name] = max(incarnation, self._newest.get(name, 0))
 
     def _on_message(self, sender: Sender, message: PeerMessage) -> None:
+        if isinstance(message, Votes):
+            self.processes.on_votes(sender, message)
+            return
         if isinstance(message, StreamMessage) and message.stream != DOMAIN_STREAM:
             self.groups.on_message(sender, message)
             return

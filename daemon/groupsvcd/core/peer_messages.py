@@ -13,15 +13,20 @@ import msgspec
 from groupsvc.wire.codec import Codec
 from groupsvc.wire.kinds import Kind
 
+from .groups.papers import Paper
 from .views import AttributeValue, NodeId, View, Views
 
 DOMAIN_STREAM = 0
-DOMAIN_TOPIC = b"domain"
+TOPIC_BYTES = 8
+"""A topic is the number of a stream: all have one length, so that none begins another."""
 
 
 def topic_of(stream: int) -> bytes:
-    """The topic on which a group's stream is multicast; all have the same length, so that none begins another."""
-    return b"group" + stream.to_bytes(8, "big")
+    """What multicasts that concern a stream begin with."""
+    return stream.to_bytes(TOPIC_BYTES, "big")
+
+
+DOMAIN_TOPIC = topic_of(DOMAIN_STREAM)
 
 
 class PeerMessage(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
@@ -232,8 +237,9 @@ class Beat(StreamMessage, tag=int(Kind.BEAT)):
 
     ``checkpoint`` is the number of the advertised one: enough servers have that state, of this size and CRC-32.
     ``began`` and ``nearly`` as in an Order. ``round`` is given back in the Held that answers, so that the leader knows
-    that it still leads. ``views`` are those of the log, in a fast group: who was not asked for its promise finds out
-    whether its own entries are in that log.
+    that it still leads. ``views`` are those of a group's log that may have lost something: who has followed an older
+    view finds out whether its own entries are in that log. Every member has delivered what is up to ``seen``; there may
+    be more to ``discard``, for who lags too far is not waited for.
     """
 
     epoch: int
@@ -247,6 +253,7 @@ class Beat(StreamMessage, tag=int(Kind.BEAT)):
     views: Views = ()
     checkpoint_size: int = 0
     checkpoint_crc: int = 0
+    seen: int = 0
 
 
 class CheckpointHeld(StreamMessage, tag=int(Kind.CHECKPOINT_HELD)):
@@ -260,8 +267,9 @@ class Promised(StreamMessage, tag=int(Kind.PROMISED)):
     """I refuse everything below ``epoch`` from now on, and this is my log.
 
     In the domain stream ``state_id`` is the disk behind the word, and ``voters`` are the (name, state id) that the
-    reported log names as holders: a disk that was replaced meanwhile must not count. In a fast group ``base`` is the
-    number before the first entry that is kept here, ``views`` and ``members`` are those of the log.
+    reported log names as holders: a disk that was replaced meanwhile must not count. In a group ``views`` are those of
+    the log, as in Beat; in a fast group ``base`` is the number before the first entry that is kept here, ``members``
+    are those at the end of the log.
     """
 
     epoch: int
@@ -274,6 +282,7 @@ class Promised(StreamMessage, tag=int(Kind.PROMISED)):
     base: int = 0
     views: Views = ()
     members: tuple[NodeId, ...] = ()
+    tail_may_be_lost: bool = False  # the log was opened in a forced view, and no entry says so yet
 
 
 class Open(StreamMessage, tag=int(Kind.OPEN)):
@@ -289,6 +298,7 @@ class Open(StreamMessage, tag=int(Kind.OPEN)):
     checkpoint: int
     view: View | None = None
     views: Views = ()
+    tail_may_be_lost: bool = False  # as in Promised
 
 
 class Opened(StreamMessage, tag=int(Kind.OPENED)):
@@ -315,7 +325,9 @@ class Repair(StreamMessage, tag=int(Kind.REPAIR)):
 
     With ``checkpoint_seq`` > 0 the asker needs the state after that entry first: this is the block from
     ``checkpoint_offset`` on, of ``checkpoint_bytes`` in all, with checksum ``checkpoint_crc``; entries come with the
-    last block. ``began`` as in Order, ``views`` as in Beat.
+    last block. ``began`` as in Order, ``views`` as in Beat; none if the sender does not know all of them. With a
+    checkpoint ``kept_from`` is the number of the first entry that the sender still has: who lacks nothing before that
+    one has no need of the checkpoint, whatever it once asked for.
     """
 
     accepted: int
@@ -329,6 +341,7 @@ class Repair(StreamMessage, tag=int(Kind.REPAIR)):
     began: int = 0
     views: Views = ()
     checkpoint_crc: int = 0
+    kept_from: int = 0
 
 
 class BlockAsk(StreamMessage, tag=int(Kind.BLOCK_ASK)):
@@ -545,6 +558,14 @@ class Orphan(PeerMessage, tag=int(Kind.ORPHAN)):
     delivered: int
 
 
+class Votes(StreamMessage, tag=int(Kind.VOTES)):
+    """All that the providers of my node have voted so far in this phase of a ballot."""
+
+    ballot: int
+    phase: int
+    papers: tuple[Paper, ...]
+
+
 AnyPeerMessage = (
     LeaderAlive | Alive | AliveAck | Register | Unwelcome | NodeListAsk | NodeList | Suspect | Goodbye
     | Canvass | Support | Claim | Yield
@@ -553,6 +574,7 @@ AnyPeerMessage = (
     | CheckpointHeld | BlockAsk | Block
     | Ask | Tell | Answered
     | Grant | GroupIs | Insert | Inserted | InsertRefused | Leave | Left | Complaint | Orphan
+    | Votes
 )  # fmt: skip
 
 PEER_CODEC: Codec[AnyPeerMessage] = Codec(AnyPeerMessage)

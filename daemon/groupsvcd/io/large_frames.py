@@ -17,9 +17,10 @@ import zmq
 
 from groupsvc.wire.limits import FRAME_BYTES_MAX
 
-from .sockets import NOBLOCK, SNDMORE_NOBLOCK, Socket
+from ..core.peer_messages import TOPIC_BYTES
+from .sockets import NOBLOCK, Socket
 
-LARGE_BYTES_MAX = FRAME_BYTES_MAX
+LARGE_BYTES_MAX = FRAME_BYTES_MAX + TOPIC_BYTES
 """Under way at once: the largest frame there can be, or several smaller ones."""
 
 
@@ -36,12 +37,10 @@ class LargeFrames:
         self._held = deque(one for one in self._held if not one[0].done)
         return sum(size for _, size in self._held)
 
-    def send(self, frame: bytes, *topics: bytes) -> bool:
-        """Send ``frame``, behind its topic if it is a multicast; False if there is no room for it now."""
+    def send(self, frame: bytes) -> bool:
+        """Send ``frame``; False if there is no room for it now."""
         if self.bytes_held + len(frame) > LARGE_BYTES_MAX:
             return False
-        for topic in topics:
-            self._socket.send(topic, SNDMORE_NOBLOCK)
         tracker = self._socket.send(frame, NOBLOCK, copy=False, track=True)
         self._held.append((tracker, len(frame)))
         return True

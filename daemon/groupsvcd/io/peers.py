@@ -32,13 +32,13 @@ import zmq
 
 from groupsvc.wire.limits import FRAME_BYTES_USUAL
 
-from ..core.peer_messages import DOMAIN_TOPIC
+from ..core.peer_messages import DOMAIN_TOPIC, TOPIC_BYTES
 from . import sockets
 from .addresses import multicast_address, problem_with_peer_address
 from .complaints import Complaints
 from .large_frames import LargeFrames
 from .probes import Probes
-from .sockets import NOBLOCK, SNDMORE_NOBLOCK, Context, Socket, has_more
+from .sockets import NOBLOCK, Context, Socket, has_more
 from .watch import Watch
 
 DEALER_EVENTS = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
@@ -197,13 +197,12 @@ class Peers:
             peer.dropped += 1
         return has_room
 
-    def multicast(self, topic: bytes, frame: bytes) -> None:
-        """Send to everybody who subscribes to ``topic``; slow ones miss it."""
+    def multicast(self, frame: bytes) -> None:
+        """Send to everybody who subscribes to the topic that stands before the frame; slow ones miss it."""
         if len(frame) > FRAME_BYTES_USUAL:
-            self._large_multicasts.send(frame, topic)
-            return
-        self.publisher.send(topic, SNDMORE_NOBLOCK)
-        self.publisher.send(frame, NOBLOCK)
+            self._large_multicasts.send(frame)
+        else:
+            self.publisher.send(frame, NOBLOCK)
 
     # --- In ---------------------------------------------------------------------------------------------
 
@@ -230,15 +229,12 @@ class Peers:
         receive = self.subscriber.recv
         try:
             for _ in range(frames_max):
-                if not receive(NOBLOCK, copy=False).more:
-                    self._complaints.note("bad frame", "a multicast without content")
-                    continue
                 part = receive(NOBLOCK, copy=False)
                 if part.more:
                     extra = sockets.drop_rest(self.subscriber)
                     self._complaints.note("bad frame", f"a multicast with {extra} parts too many")
                     continue
-                found.append(part.buffer)
+                found.append(part.buffer[TOPIC_BYTES:])
                 if len(found) == 1 and not has_more(self.subscriber):
                     return True
         except zmq.Again:

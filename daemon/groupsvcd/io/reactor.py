@@ -376,14 +376,15 @@ class Reactor:
 
     def _multicast_body(self, topic: bytes, body: bytes) -> None:
         assert self._peers is not None
-        self._peers.multicast(topic, self._packed(body))
+        self._peers.multicast(self._packed(body, topic))
 
     def _send_body(self, node: str, body: bytes) -> None:
         assert self._peers is not None
         self._peers.send(node, self._packed(body))
 
-    def _packed(self, body: bytes) -> bytes:
-        return frames.pack(FrameKind.PEER, self._engine.domain, self._node, self._engine.incarnation, body)
+    def _packed(self, body: bytes, topic: bytes = b"") -> bytes:
+        engine = self._engine
+        return frames.pack(FrameKind.PEER, engine.domain, self._node, engine.incarnation, body, topic=topic)
 
     def _too_large(self, text: str) -> None:
         self._complaints.note("message too large", text)

@@ -19,6 +19,7 @@ import zmq
 from groupsvc.errors import Failed
 from groupsvc.wire.limits import FRAME_BYTES_MAX
 
+from ..core.peer_messages import TOPIC_BYTES
 from .addresses import IPC
 
 HANDSHAKE_MS = 3_000
@@ -68,7 +69,7 @@ def new_socket(context: Context, kind: int, *, send_queue: int, receive_queue: i
         (zmq.LINGER, 0),
         (zmq.SNDHWM, send_queue),
         (zmq.RCVHWM, receive_queue),
-        (zmq.MAXMSGSIZE, FRAME_BYTES_MAX),
+        (zmq.MAXMSGSIZE, FRAME_BYTES_MAX + TOPIC_BYTES),
         (zmq.HANDSHAKE_IVL, HANDSHAKE_MS),
         (zmq.BACKLOG, BACKLOG),
         (zmq.RECONNECT_IVL, RECONNECT_MS),

@@ -3,8 +3,8 @@
 Looked at are the tables in which groups keep what others make them keep: submissions on their way, what waits behind a
 large payload or beyond a gap, payloads without a number, writes. While faults last they keep to their limits; when
 all is quiet and every member has delivered everything, nothing is left in them. What a node had on its way to a group
-when it left it is kept within the same limits, there and, if it was large, at the servers and in the leader's line,
-because its numbers go on when it comes back; that is never empty.
+when it left it is given up. If it was large, the servers and the leader may keep it within the same limits: its bytes
+may come after their origin has left, and nobody tells that nothing will follow.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _tables(world: World, *, carried_only: bool = False) -> Iterator[tuple[str, 
         origins = len(world.names) * 2  # of each node the present incarnation, and one that is about to fail
         yield name, "actions that wait for a lease", len(groups._waiting), 2 * len(groups._by_id) + 1
         for group_id, one in groups._submitters.items():
-            if carried_only and (group_id not in groups._by_id or group_id in waiting):
+            if carried_only and group_id in waiting:
                 continue
             of = f"group {group_id}"
             yield name, f"submissions to {of}", one.outstanding, submitter.OUTSTANDING_ENTRIES_MAX

@@ -28,7 +28,7 @@ GROUP_MARKS: tuple[str, ...] = (
     "group-backlog", "group-complaint", "group-continued", "group-dropped", "group-forced", "group-formed",
     "group-ghost", "group-given-up", "group-handover", "group-insert", "group-lagged", "group-leader-refused",
     "group-not-leader", "group-orphan", "group-prescreened", "group-promoted", "group-recovered", "group-relayed",
-    "group-resubmit", "group-resynchronised",
+    "group-resubmit", "group-resynchronised", "given_up",
     "group-returns", "group-server-retires", "group-stays", "group-view-shrunk", "group_dropped", "group_lost",
     "joined", "large-ordered", "members", "payload-asked", "receiver-fetched-checkpoint", "receiver-follows-new-epoch",
     "view_active",
@@ -37,7 +37,8 @@ GROUP_MARKS: tuple[str, ...] = (
 
 RARE_MARKS: tuple[str, ...] = (
     "checkpoint-does-not-add-up", "checkpoint-fetch-given-up", "checkpoint-from-many", "chosen-log-lost",
-    "group-begin-refused", "group-cannot-serve", "group-damaged", "group-machine-late", "group-no-disk",
+    "group-begin-refused", "group-cannot-serve", "group-damaged", "group-goes-back", "group-machine-late",
+    "group-no-disk",
     "group-server-unable", "group-superseded", "group-tail-lost", "group-too-old",
     "payload-kept-no-longer", "receiver-follows-a-server", "recovery-stuck",
 )  # fmt: skip

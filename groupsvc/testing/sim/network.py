@@ -17,13 +17,13 @@ Every frame is counted where it is sent, by link and topic, so that a test can s
 from __future__ import annotations
 
 import random
-import struct
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappush
 from typing import TYPE_CHECKING
 
 import attrs
 
+from groupsvc.errors import PeerProtocolError
 from groupsvc.wire import frames
 from groupsvcd.core.events import PeerFrame
 from groupsvcd.core.peer_messages import PEER_CODEC, Answered, Canvass, Grant, Register, Tell
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 HELD_FRAMES_MAX = 1_000
 """What a stalled connection keeps; a socket's high-water mark drops the rest."""
-
-_ORIGIN = struct.Struct("!16sQ")
-_ORIGIN_AT = frames.HEADER_BYTES - _ORIGIN.size
 
 _WITH_DICTS = frozenset({Answered, Canvass, Grant, Register, Tell})
 
@@ -78,14 +75,12 @@ class Packet:
         """The event for a receiver, or None if the frame must be refused."""
         if self.event is not None:
             return self.event
-        frame = self.frame
-        if frames.problem_with(frame) is not None:
+        try:
+            frame = frames.unpack(self.frame)
+        except PeerProtocolError:
             return None
-        # By hand what ``frames.unpack`` does, which would check the frame once more and make a value in between.
-        name_end = frames.HEADER_BYTES + frame[6]
-        domain, incarnation = _ORIGIN.unpack_from(frame, _ORIGIN_AT)
-        messages = PEER_CODEC.decode(frame[name_end:])
-        event = PeerFrame(frame[frames.HEADER_BYTES : name_end].decode(), incarnation, domain, messages)
+        messages = PEER_CODEC.decode(frame.body)
+        event = PeerFrame(frame.sender, frame.incarnation, frame.domain, messages)
         # Receivers may share what cannot be changed; a message with a dictionary in it is decoded for each.
         for message in messages:
             if type(message) in _WITH_DICTS:

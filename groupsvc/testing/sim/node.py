@@ -49,6 +49,7 @@ from groupsvcd.core.peer_messages import (
 from .any_engine import AnyEngine
 from .audiences import Wishes
 from .disk import Disk
+from .history import NOTHING
 from .network import DIRECT, Packet
 from .spoken import ACKNOWLEDGING, SPOKEN, words_for
 from .trap import Trap
@@ -548,10 +549,10 @@ class Node:
         """Write what only the driver can see."""
         world = self.world
         engine = self.engine
-        world.history.rows.append(
-            (world.t, self.offset + self.rate * world.t, self.boot, self.name,
-             self.highest_incarnation if engine is None else engine.incarnation,
-             "daemon", "event", op, group, epoch, seq, "", 0, 0, args, {})
+        world.history.add_of_daemon(
+            world.t, self.offset + self.rate * world.t, self.boot, self.name,
+            self.highest_incarnation if engine is None else engine.incarnation,
+            op, group, epoch, seq, args,
         )  # fmt: skip
         if world.play is not None:
             world.play.happened(self, op, group, epoch, seq, args)
@@ -567,10 +568,10 @@ class Node:
             marks[name] = marks.get(name, 0) + 1
             return
         marks[op] = marks.get(op, 0) + 1
-        args = dict(effect.args) if effect.args else {}
-        world.history.rows.append(
-            (world.t, self.now, self.boot, self.name, engine.incarnation if engine is not None else 0, "daemon",
-             "event", op, effect.group, effect.epoch, effect.seq, effect.origin, effect.n, effect.crc, args, {})
+        args = dict(effect.args) if effect.args else NOTHING
+        world.history.add_of_daemon(
+            world.t, self.now, self.boot, self.name, engine.incarnation if engine is not None else 0,
+            op, effect.group, effect.epoch, effect.seq, args, effect.origin, effect.n, effect.crc,
         )  # fmt: skip
         if world.play is not None:
             world.play.happened(self, op, effect.group, effect.epoch, effect.seq, args)

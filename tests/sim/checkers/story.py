@@ -16,7 +16,7 @@ from groupsvc.testing.sim.checkers import check
 from groupsvc.wire.history import SCHEMA_VERSION, EventType, HistoryEvent
 
 VOTERS = ("a", "b", "c")
-RATE = {"a": 1.0, "b": 1.01, "c": 0.99, "d": 0.995, "e": 1.0, "f": 1.005, "g": 0.998}
+RATE = {"a": 1.0, "b": 1.01, "c": 0.99, "d": 0.995, "e": 1.0, "f": 1.005, "g": 0.998, "h": 1.0, "i": 1.0}
 OFFSET = {"a": 100.0, "b": 7.0, "c": 0.0, "d": 55.0}
 
 Lines = list[HistoryEvent]

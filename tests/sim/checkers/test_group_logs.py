@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from .group_story import GROUP, GroupStory, forced_group, honest_group
-from .story import changed, find, inserted, red, without
+from .story import Lines, changed, find, inserted, red, without
 
 
 def test_b1_sees_a_second_delivery() -> None:
@@ -99,6 +99,18 @@ def test_b5_sees_a_gap_in_the_messages_of_one_origin() -> None:
     assert {"B5"} == red(lines)
 
 
+def test_b5_knows_what_its_origin_has_given_up_and_sees_any_other_gap() -> None:
+    lines = honest_group()
+    for place, line in enumerate(lines):
+        if line.n == 2 and (line.origin == "f/1" or (line.op == "submit" and line.node == "f")):
+            lines = changed(lines, place, n=3)
+    submitted = find(lines, "submit", type="invoke", node="f", n=3)
+    like = changed([lines[submitted]], 0, op="given_up", type="event", who="", crc=0)[0]
+    for numbers, expected in (((2, 2), set[str]()), ((1, 1), {"B5"})):
+        given_up = changed([like], 0, n=numbers[1], args={"first": numbers[0]})[0]
+        assert expected == red(inserted(lines, submitted, given_up))
+
+
 def test_b5_sees_an_answer_before_the_question() -> None:
     """e had delivered entry 9 when it submitted what everybody has as entry 8."""
     lines = honest_group()
@@ -150,6 +162,37 @@ def test_what_a_forced_view_lost_may_be_there_a_second_time() -> None:
     s.order_one(30, 7, "f", (), ("f",))
     s.order_one(30, 8, "f", (), ("f",), message)
     assert set() == red(s.lines, converged=False)
+
+
+def _back_again(*, goes_on: str) -> Lines:
+    """d and e are gone with entry 9; f goes on without it and dies, too; g, which has it, is granted the next view.
+
+    Who ``goes_on`` with g had followed d, as h, or f, as i.
+    """
+    s = GroupStory("d", "e", "f", "g", "h", "i")
+    s.three_servers()
+    for seq, node in ((6, "g"), (7, "h"), (8, "i")):
+        s.let_in(12, seq, "d", ("e", "f"), node, dict.fromkeys("defghi"[: seq - 2], 1))
+    s.order_one(12, 9, "d", ("e",), ("d", "e", "g", "h"))
+    first = s.entries[9]
+    s.crash("d")
+    s.crash("e")
+    s.recover(30, "f", {"f": 1}, 1, base=12, known=8, last=8, forced=True)
+    s.order_one(30, 9, "f", (), ("f", "i"))
+    s.crash("f")
+    s.entries[9] = first
+    s.recover(40, "g", {"g": 1}, 1, base=30, known=9, last=9, forced=True)
+    s.order_one(40, 10, "g", (), ("g", goes_on))
+    return s.lines
+
+
+def test_a_branch_that_was_lost_may_come_back_with_who_has_it() -> None:
+    """B4, B6: g and h have the first entry 9, and go on with it. What is void now is the one that i has."""
+    assert set() == red(_back_again(goes_on="h"), converged=False)
+
+
+def test_b6_sees_who_goes_on_with_a_branch_that_was_lost_after_it_had_replaced_another() -> None:
+    assert "B6" in red(_back_again(goes_on="i"), converged=False)
 
 
 def test_a_view_that_is_not_forced_may_lose_nothing() -> None:

@@ -103,3 +103,16 @@ def test_a_name_server_with_a_hung_disk_falls_silent_and_another_takes_over() ->
     trio.mend_disk("A")
     trio.run(4.0)
     assert 1 == len({trio.voter(name).directory.digest() for name in "ABC"})
+
+
+def test_the_only_voter_that_cannot_write_declares_nobody_down() -> None:
+    """S4. A's disk is full for ten seconds: it calls nobody meanwhile, so nobody can be blamed for not answering."""
+    trio = Trio.in_service("A", "BC")
+    trio.hang_disk("A")
+    trio.set("B", "color", "red")
+    trio.run(10.0)
+    assert trio.engines["B"].member.isolated
+    trio.mend_disk("A")
+    trio.run(2.0)
+    assert [] == trio.lines("node_down")
+    assert not trio.engines["B"].member.isolated

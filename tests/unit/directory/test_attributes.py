@@ -42,6 +42,15 @@ WRONG: list[tuple[str, AttributeValue, str]] = [
     ("durable", 1, "attribute durable = 1 must be true or false"),
     ("machine", "yes", "attribute machine = 'yes' must be true or false"),
     ("on_quorum_lost", "pray", "attribute on_quorum_lost = 'pray' must be continue or dissolve or wait"),
+    ("client_version", "v" * 65, f"attribute client_version = '{'v' * 65}' must be a text of at most 64 characters"),
+    ("batch", "some", "attribute batch = 'some' must be none or joins or leaves or both"),
+    ("batch_window", 61, "attribute batch_window = 61 must be seconds from 0 to 60"),
+    *(
+        (f"{what}_phases", 2, f"attribute {what}_phases = 2 must be one or n")
+        for what in ("join", "leave", "failure", "state", "message")
+    ),
+    ("default_vote", "continue", "attribute default_vote = 'continue' must be approve or reject"),
+    ("time_limit", True, "attribute time_limit = true must be seconds from 0 to 86400"),
     ("colour", "red", "attribute 'colour' is not known"),
 ]
 

@@ -50,7 +50,7 @@ class Nodes:
     def hears(self, peers: Peers, sender: Peers, topic: bytes, frame: bytes) -> bool:
         """Whether a multicast of ``sender`` arrives, repeated until it does."""
         return self.loop.until(
-            lambda: frame in self.heard, lambda: sender.multicast(topic, frame), lambda: self.listen(peers)
+            lambda: frame in self.heard, lambda: sender.multicast(topic + frame), lambda: self.listen(peers)
         )
 
     def gets(self, peers: Peers, sender: Peers, name: str, frame: bytes) -> bool:
@@ -80,8 +80,8 @@ def test_a_topic_not_subscribed_to_is_not_heard(nodes: Nodes) -> None:
     nodes.b.subscribe(SEVEN)
     assert nodes.loop.until(
         lambda: b"of seven" in nodes.heard,
-        lambda: nodes.a.multicast(EIGHT, b"of eight"),
-        lambda: nodes.a.multicast(SEVEN, b"of seven"),
+        lambda: nodes.a.multicast(EIGHT + b"of eight"),
+        lambda: nodes.a.multicast(SEVEN + b"of seven"),
         lambda: nodes.listen(nodes.b),
     )
     assert {b"of seven"} == set(nodes.heard)
@@ -94,8 +94,8 @@ def test_without_listening_a_node_can_be_sent_to_and_is_not_heard(nodes: Nodes) 
     assert nodes.gets(nodes.a, nodes.b, "a", b"for a alone")
     assert nodes.loop.until(
         lambda: b"of the voter" in nodes.heard,
-        lambda: nodes.a.multicast(SEVEN, b"of a"),
-        lambda: nodes.v.multicast(SEVEN, b"of the voter"),
+        lambda: nodes.a.multicast(SEVEN + b"of a"),
+        lambda: nodes.v.multicast(SEVEN + b"of the voter"),
         lambda: nodes.listen(nodes.b),
     )
     assert b"of a" not in nodes.heard
@@ -112,8 +112,8 @@ def test_a_second_connect_replaces_the_first(nodes: Nodes) -> None:
     nodes.heard.clear()
     assert nodes.loop.until(
         lambda: b"x again" in nodes.heard,
-        lambda: nodes.a.multicast(SEVEN, b"who was x"),
-        lambda: c.multicast(SEVEN, b"x again"),
+        lambda: nodes.a.multicast(SEVEN + b"who was x"),
+        lambda: c.multicast(SEVEN + b"x again"),
         lambda: nodes.listen(nodes.b),
     )
     assert b"who was x" not in nodes.heard
@@ -128,8 +128,8 @@ def test_listening_can_begin_and_end_at_the_same_address(nodes: Nodes) -> None:
     nodes.heard.clear()
     assert nodes.loop.until(
         lambda: b"of the voter" in nodes.heard,
-        lambda: nodes.a.multicast(SEVEN, b"quiet"),
-        lambda: nodes.v.multicast(SEVEN, b"of the voter"),
+        lambda: nodes.a.multicast(SEVEN + b"quiet"),
+        lambda: nodes.v.multicast(SEVEN + b"of the voter"),
         lambda: nodes.listen(nodes.b),
     )
     assert b"quiet" not in nodes.heard
@@ -164,7 +164,7 @@ def test_two_names_at_one_address_do_not_double_what_comes_from_there(nodes: Nod
     assert nodes.hears(nodes.b, nodes.a, SEVEN, b"hello")
     nodes.heard.clear()
     for n in range(10):
-        nodes.a.multicast(SEVEN, b"%d" % n)
+        nodes.a.multicast(SEVEN + b"%d" % n)
     assert nodes.loop.until(lambda: b"9" in nodes.heard, lambda: nodes.listen(nodes.b))
     numbers = [frame for frame in nodes.heard if frame != b"hello"]
     assert [b"%d" % n for n in range(10)] == numbers
@@ -183,8 +183,8 @@ def test_a_topic_given_up_is_not_heard_however_often_it_was_asked_for(nodes: Nod
     nodes.heard.clear()
     assert nodes.loop.until(
         lambda: b"of eight" in nodes.heard,
-        lambda: nodes.a.multicast(SEVEN, b"of seven, late"),
-        lambda: nodes.a.multicast(EIGHT, b"of eight"),
+        lambda: nodes.a.multicast(SEVEN + b"of seven, late"),
+        lambda: nodes.a.multicast(EIGHT + b"of eight"),
         lambda: nodes.listen(nodes.b),
     )
     assert {b"of eight"} == set(nodes.heard) - {b"of the domain", b"of seven"}

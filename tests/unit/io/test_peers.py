@@ -10,6 +10,7 @@ import pytest
 import zmq
 
 from groupsvc.testing.loopback_ports import PortBlock
+from groupsvcd.core.peer_messages import DOMAIN_TOPIC, topic_of
 from groupsvcd.io import clocks
 from groupsvcd.io.peers import Peers
 from groupsvcd.io.sockets import CannotBind, Context
@@ -76,7 +77,7 @@ def test_a_multicast_reaches_the_others_and_never_oneself(pair: Pair) -> None:
     own: list[memoryview] = []
     assert pair.loop.until(
         lambda: b"to all" in found,
-        lambda: pair.a.multicast(b"domain", b"to all"),
+        lambda: pair.a.multicast(DOMAIN_TOPIC + b"to all"),
         lambda: found.extend(pair.b.receive(100)),
         lambda: own.extend(pair.a.receive(100)),
         pair.a.read_subscriptions,
@@ -88,8 +89,8 @@ def test_another_topic_is_not_delivered(pair: Pair) -> None:
     found: list[memoryview] = []
     assert pair.loop.until(
         lambda: b"to all" in found,
-        lambda: pair.a.multicast(b"other", b"not for b"),
-        lambda: pair.a.multicast(b"domain", b"to all"),
+        lambda: pair.a.multicast(topic_of(1) + b"not for b"),
+        lambda: pair.a.multicast(DOMAIN_TOPIC + b"to all"),
         lambda: found.extend(pair.b.receive(100)),
     )
     assert {b"to all"} == set(map(bytes, found))

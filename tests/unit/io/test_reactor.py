@@ -409,7 +409,7 @@ def test_a_node_outside_the_voters_is_heard_as_the_engine_wants(bench: Bench) ->
     bench.engine.first = [Connect("c", bench.addresses["c"], listen=True), Subscribe(topic_of(7))]
     heard = PeerFrame("c", 9, bytes(16), (Suspect("x", 1),))
     assert EXIT_OK == bench.run_until(
-        lambda: heard in bench.engine.seen, lambda: c.multicast(topic_of(7), frame_of(b"c", Suspect("x", 1)))
+        lambda: heard in bench.engine.seen, lambda: c.multicast(topic_of(7) + frame_of(b"c", Suspect("x", 1)))
     )
     assert ["b", "c"] == bench.peers.names
     c.close()
@@ -424,9 +424,9 @@ def test_what_the_engine_gives_up_is_no_longer_heard(bench: Bench) -> None:
     heard = PeerFrame("b", 9, bytes(16), (Suspect("x", 7),))
     assert EXIT_OK == bench.run_until(
         lambda: heard in bench.engine.seen,
-        lambda: c.multicast(topic_of(7), frame_of(b"c", Suspect("x", 1))),
-        lambda: bench.b.multicast(topic_of(8), frame_of(b"b", Suspect("x", 8))),
-        lambda: bench.b.multicast(topic_of(7), frame_of(b"b", Suspect("x", 7))),
+        lambda: c.multicast(topic_of(7) + frame_of(b"c", Suspect("x", 1))),
+        lambda: bench.b.multicast(topic_of(8) + frame_of(b"b", Suspect("x", 8))),
+        lambda: bench.b.multicast(topic_of(7) + frame_of(b"b", Suspect("x", 7))),
     )
     assert {heard} == {event for event in bench.engine.seen if isinstance(event, PeerFrame)}
     assert ["b"] == bench.peers.names

@@ -20,7 +20,9 @@ from .commands import shown
 from .limits import (
     ATTRIBUTES_BYTES_MAX,
     ATTRIBUTES_MAX,
+    BATCH_WINDOW_S_MAX,
     CHECKPOINT_EVERY_MAX,
+    CLIENT_VERSION_CHARACTERS_MAX,
     GROUP_SERVERS_MAX,
     GROUP_SERVERS_WANTED,
     HISTORY_BYTES_LEAST,
@@ -29,6 +31,7 @@ from .limits import (
     INLINE_BYTES_MOST,
     LOGICAL_LIFETIME_MAX,
     SYNC_WINDOW_MAX,
+    TIME_LIMIT_S_MAX,
 )
 
 Attributes = dict[str, AttributeValue]
@@ -74,6 +77,36 @@ class OneOf:
         return "" if value in words else " or ".join(words)
 
 
+@attrs.frozen
+class Seconds:
+    """A time, from ``least`` to ``most``."""
+
+    least: float
+    most: float
+
+    def allowed(self, value: AttributeValue, attributes: Attributes) -> str:
+        """What is allowed, if ``value`` is not; else ""."""
+        is_number = isinstance(value, int | float) and type(value) is not bool
+        if is_number and self.least <= value <= self.most:  # type: ignore[operator]
+            return ""
+        return f"seconds from {self.least:g} to {self.most:g}"
+
+
+@attrs.frozen
+class Text:
+    """Any text of so many characters."""
+
+    most: int
+
+    def allowed(self, value: AttributeValue, attributes: Attributes) -> str:
+        """What is allowed, if ``value`` is not; else ""."""
+        return "" if type(value) is str and len(value) <= self.most else f"a text of at most {self.most} characters"
+
+
+def _words(*words: str) -> OneOf:
+    return OneOf(lambda attributes: words)
+
+
 def _replicas(attributes: Attributes) -> int:
     wanted = attributes.get("replicas", GROUP_SERVERS_WANTED)
     return wanted if type(wanted) is int and 1 <= wanted <= GROUP_SERVERS_MAX else GROUP_SERVERS_MAX
@@ -90,7 +123,7 @@ def _when_delivered(attributes: Attributes) -> tuple[str, ...]:
 
 _UP_TO_REPLICAS = WholeNumber(1, _replicas, "replicas")
 
-ATTRIBUTES: dict[str, WholeNumber | YesOrNo | OneOf] = {
+ATTRIBUTES: dict[str, WholeNumber | YesOrNo | OneOf | Seconds | Text] = {
     "replicas": WholeNumber(1, GROUP_SERVERS_MAX),
     "commit_k": _UP_TO_REPLICAS,
     "data_k": _UP_TO_REPLICAS,
@@ -105,6 +138,16 @@ ATTRIBUTES: dict[str, WholeNumber | YesOrNo | OneOf] = {
     "durable": YesOrNo(),
     "machine": YesOrNo(),
     "on_quorum_lost": OneOf(_when_quorum_is_lost),
+    "client_version": Text(CLIENT_VERSION_CHARACTERS_MAX),
+    "batch": _words("none", "joins", "leaves", "both"),
+    "batch_window": Seconds(0, BATCH_WINDOW_S_MAX),
+    "join_phases": _words("one", "n"),
+    "leave_phases": _words("one", "n"),
+    "failure_phases": _words("one", "n"),
+    "state_phases": _words("one", "n"),
+    "message_phases": _words("one", "n"),
+    "default_vote": _words("approve", "reject"),
+    "time_limit": Seconds(0, TIME_LIMIT_S_MAX),
 }
 """Every attribute that a group can have."""
 

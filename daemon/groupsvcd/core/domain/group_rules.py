@@ -76,8 +76,11 @@ class GroupRules:
     def _problem_with_proposal(self, group: Group, command: ProposeView) -> str:
         if command.base_epoch != group.newest_epoch:
             return f"the newest epoch granted is {group.newest_epoch}, not {command.base_epoch}"
-        if not self._groups.leads(group, command.by) and not self._is_name_server(command.by):
-            return f"{shown(command.by[0])}/{command.by[1]} neither leads the active view nor is the name server"
+        by = command.by
+        if not (self._groups.leads(group, by) or self._groups.is_to_lead(group, by) or self._is_name_server(by)):
+            return (
+                f"{shown(by[0])}/{by[1]} leads neither the active view nor the pending one, nor is it the name server"
+            )
         if problem := self._groups.problem_with_servers(group, command.leader, command.servers):
             return problem
         if not 1 <= command.k <= len(command.servers):

@@ -177,9 +177,16 @@ class GroupTable:
 
     def leads(self, group: Group, by: NodeId) -> bool:
         """Whether ``by`` is up and leads the active view."""
-        if by[0] != group.active.leader or not self._nodes.is_up(by):
+        return self._leads_in(group.active, group, by)
+
+    def is_to_lead(self, group: Group, by: NodeId) -> bool:
+        """Whether ``by`` is up and was granted the pending view: it may find that it cannot open it."""
+        return group.pending is not None and self._leads_in(group.pending, group, by)
+
+    def _leads_in(self, view: View, group: Group, by: NodeId) -> bool:
+        if by[0] != view.leader or not self._nodes.is_up(by):
             return False
-        return self.server_of(by[0], group.durable) in group.active.servers
+        return self.server_of(by[0], group.durable) in view.servers
 
     def servers_gone(self, group: Group) -> int:
         """How many servers of the active view are gone. The disk of a durable group never is, for all we know."""

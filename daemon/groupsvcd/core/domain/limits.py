@@ -87,3 +87,12 @@ happens within seconds; the oldest are forgotten first."""
 
 SHOWN_CHARS_MAX = 80
 """How much of a strange name a refusal quotes; answers are kept, so they must stay short."""
+
+BATCH_WINDOW_S_MAX = 60.0
+"""How long joins or leaves may be collected: whoever joins waits for it."""
+
+TIME_LIMIT_S_MAX = 86_400.0
+"""Of a phase; 0 is none at all."""
+
+CLIENT_VERSION_CHARACTERS_MAX = 64
+"""Of the programs in a group, as they call it."""

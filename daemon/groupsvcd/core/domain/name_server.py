@@ -263,6 +263,7 @@ class NameServer:
         self._call_at = now + self._timers.alive_interval
         if self.turn.oldest_write_age >= self._timers.leader_silent:
             self.turn.mark("leader-falls-silent")
+            self.roll.pass_over(self._timers.alive_interval)  # nobody can answer a call that was not made
             return
         version = self.voter.directory.list_version if self.is_open else 0
         stable = self.voter.server.stable

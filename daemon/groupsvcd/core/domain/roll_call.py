@@ -7,8 +7,8 @@ higher epoch, so nobody else was name server then. Every lease the name server g
 that moment, and a successor waits longer than that before it gives anything away.
 
 *Presence.* A node counts as present when it answers a call that was sent within the last ``lease``. An
-answer that was delayed for a minute proves nothing. Time in which the name server itself did not run is
-not held against anyone.
+answer that was delayed for a minute proves nothing. Time in which the name server itself did not run, or did
+not call because its disk was full, is not held against anyone.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class RollCall:
         return now - self._present.get(node_id, -math.inf) < self._timers.lease
 
     def pass_over(self, gap: float) -> None:
-        """The name server itself did not run for ``gap`` seconds: nobody was absent in that time."""
+        """The name server itself did not run or call for ``gap`` seconds: nobody was absent in that time."""
         self._counted_from += gap
         for node_id in self._present:
             self._present[node_id] += gap

@@ -143,7 +143,7 @@ class Backlogs:
             user.joined(group.id, since, tuple(group.roll.members))
             if since < delivered:
                 user.delivered(since + 1, replica.entries_between(since + 1, delivered))
-        elif since != group.begins:
+        elif not NOW < group.begins <= since:
             self._turn_away(application, no_longer_kept(since, replica.log.base))
         else:
             self._fetch(application, since, replica.log.accepted)

@@ -5,7 +5,7 @@ Three questions, one place for those who ask:
 - *held*: when do k servers hold what I submitted? (GS-14: the acknowledged multicast.) In a safe group that is so when
   it is delivered; in a fast one somewhat later. The submission says that somebody waits, so the leader asks for answers
   at once, and tells the stable number as soon as it has moved.
-- *seen*: when has every member delivered it? The leader announces that (``discard``) when it finds the group in order.
+- *seen*: when has every member delivered it? The leader announces that (``seen``) when it finds the group in order.
 - *sync*: when have I been given everything that was ordered before I asked? The leader says how far that was, but only
   after k servers have answered a beat that it sent after the question (see ``rounds``). A lease alone is never enough.
 
@@ -138,10 +138,10 @@ class Confirmations:
         for wait in self._waits:
             if not wait.seq and submitter.accepted_upto >= wait.n:
                 wait.seq = replica.delivered
-        stable, discard = replica.stable, replica.discard_said
+        stable, seen = replica.stable, replica.seen_said
 
         def is_so(wait: _Wait) -> bool:
-            return 0 < wait.seq <= (discard if wait.seen else stable)
+            return 0 < wait.seq <= (seen if wait.seen else stable)
 
         answered = [wait for wait in self._waits if is_so(wait)]
         if answered:

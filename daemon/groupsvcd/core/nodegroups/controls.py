@@ -16,7 +16,11 @@ class Control(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unk
 
 
 class ViewStarted(Control, frozen=True, tag=1):
-    """The first entry of every view. ``tail_may_be_lost``: the quorum of the view before was lost for ever."""
+    """The first entry of every view.
+
+    ``tail_may_be_lost``: the quorum of the view before was lost for ever, or that may be so: the log is that of a view
+    which was granted since and never became active.
+    """
 
     epoch: int
     leader: str
@@ -46,7 +50,21 @@ class NodesFailed(Control, frozen=True, tag=4):
     nodes: tuple[NodeId, ...]
 
 
-AnyControl = ViewStarted | NodeInserted | NodeRemoved | NodesFailed
+class Ruled(Control, frozen=True, tag=5):
+    """What the leader decides in the name of a layer above; it changes neither views nor members."""
+
+    body: bytes
+
+
+AnyControl = ViewStarted | NodeInserted | NodeRemoved | NodesFailed | Ruled
+
+
+def who_changed(control: AnyControl) -> tuple[NodeId, ...]:
+    """The nodes that this makes members, or makes members no longer."""
+    if isinstance(control, NodesFailed):
+        return control.nodes
+    return () if isinstance(control, ViewStarted | Ruled) else (control.node,)
+
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[AnyControl] = msgspec.msgpack.Decoder(AnyControl)

@@ -33,7 +33,6 @@ from .user import CHECKPOINT, NOW
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
-    from .seat import Seat
 
 
 WHILE_DAMAGED = "nothing of it is served here until its other servers have given it back"
@@ -120,7 +119,7 @@ class Entrance:
         group.id = group_id
         group.attributes = attributes
         group.settings = GroupSettings(attributes, parameters)
-        group.roll = Roll(group.settings.logical_lifetime)
+        group.roll = group.new_roll()
         is_on_disk = group.settings.durable and self.station.member.disk != ""
         group.carrier = GroupCarrier(
             self.turn, group_id, self.station.member, journals_entries=parameters.journal_full,
@@ -158,9 +157,12 @@ class Entrance:
 
     @property
     def _since(self) -> int:
-        """Where the first of our users wants to begin that does not begin now."""
-        wishes = [application.since for application in self.group.participants.applications if application.since != NOW]
-        return wishes[0] if wishes and self.group.phase is Phase.INSERTING else NOW
+        """Where the first of our users begins that does not begin now; what comes after it is kept for all of them."""
+        wishes = {application.since for application in self.group.participants.applications} - {NOW}
+        numbers = wishes - {CHECKPOINT}
+        if not wishes or self.group.phase is not Phase.INSERTING:
+            return NOW
+        return min(numbers) if numbers else CHECKPOINT
 
     def on_insert_refused(self, message: InsertRefused) -> None:
         """What one of our users wants to begin with is not to be had; the others ask again."""
@@ -220,7 +222,7 @@ class Entrance:
         if self._since not in (NOW, message.begins) and (self._since != CHECKPOINT or message.begins == NOW):
             return  # a new leader does not know yet what we asked for
         group.begins = message.begins
-        welcome = Roll(group.settings.logical_lifetime)
+        welcome = group.new_roll()
         welcome.restore(message.state)
         group.inserted(message.seq, tuple(name for name, _ in welcome.members))
         if group.phase is Phase.RETURNING and not self.damage:
@@ -231,7 +233,7 @@ class Entrance:
                 return  # they still count on what the disk has not
             self.damage = ""
             assert group.carrier is not None
-            group.carrier.forget()
+            group.carrier.forget(self.promised)
         begins = 0 if group.settings.machine else message.seq
         stored = StoredStream(
             accepted=message.epoch, base=begins, checkpoint_seq=begins, checkpoint=encode_checkpoint(message.state, b"")
@@ -241,6 +243,7 @@ class Entrance:
         if begins:
             group.roll = welcome
         else:
+            seat.replica.intake.begins_with_checkpoint = True
             seat.replica.intake.expect(message.seq, self.turn.now)  # the newest checkpoint, and what came after it
         returned = group.phase is Phase.RETURNING
         self._now_member()
@@ -249,17 +252,10 @@ class Entrance:
             seat.be_quiet()  # nobody makes a server of a disk that does not know the group
             group.carrier.persist(done=seat.speak_up)
         seat.follow(sender.name, welcome.server_names)
-        self._submit_to(sender.name, welcome, message.seq)
+        group.note_own_entries()
+        group.submit_to(sender.name, welcome, message.seq)
         if not group.users and not returned:
             group.leave()
-
-    def _submit_to(self, leader: str, welcome: Roll, seq: int) -> None:
-        group = self.group
-        group.note_own_entries()
-        assert group.submitter is not None
-        group.submitter.relays = welcome.relays(leader, self.turn.node)
-        group.submitter.follow(leader)
-        group.submitter.send_new(seq)
 
     def _now_member(self) -> None:
         self.repeat_at = math.inf
@@ -279,6 +275,7 @@ class Entrance:
             self.damage = f"group {group.name!r}: {stored.damage}; {WHILE_DAMAGED}"
             self.turn.mark("group-damaged")
             self.turn.journal("trouble", group=group_id, text=self.damage)
+            self.promised = max(self.promised, stored.promised)
             return
         seat = group.sit(stored)
         if stored.checkpoint:
@@ -325,16 +322,11 @@ class Entrance:
         group = self.group
         is_in = self.station.me in group.roll.members
         if group.phase is Phase.RETURNING and is_in and group.seat is not None:
-            self._drop_old_payloads(group.seat)
+            group.seat.replica.library.drop_numbered()  # the disk may have some whose entries were dropped
+            group.seat.speak_up()  # whatever we were about to do before
             self._now_member()
-            self._submit_to(group.seat.replica.leader, group.roll, group.delivered)
-
-    def _drop_old_payloads(self, seat: Seat) -> None:
-        """The disk may have some whose entries were dropped just before a restart."""
-        payloads, origins = seat.replica.library.payloads, self.group.roll.origins
-        for payload_id in payloads.unordered:
-            if payload_id[2] <= origins.get(payload_id[:2], (0, 0))[0]:
-                payloads.drop(payload_id)
+            group.note_own_entries()
+            group.submit_to(group.seat.replica.leader, group.roll, group.delivered)
 
     # --- Time ---
 

@@ -39,11 +39,11 @@ class FastLeading(Leading):
         return FastSequencer(
             self.server, self.view.epoch, self.view.k, self._origins, self._timers,
             window=self.group.settings.sync_window, seen_by_all=self._seen_by_all,
-            views=lambda: self.group.roll.views,
         )  # fmt: skip
 
     def _seen_by_all(self) -> int:
-        return min((self._seen.get(node, 0) for node in self.group.roll.members if node != self.station.me), default=0)
+        seen, me = self.attendance.seen, self.station.me
+        return min((seen.get(node, 0) for node in self.group.roll.members if node != me), default=0)
 
     def _order(self, control: AnyControl) -> None:
         self.sequencer.want_ack()

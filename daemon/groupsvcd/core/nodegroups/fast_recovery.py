@@ -22,12 +22,12 @@ from collections.abc import Callable
 from ..parameters import Timers
 from ..peer_messages import Claim, Promised
 from ..stream.builder import Builder
-from ..stream.heritage import has_beginning
-from ..stream.recovery import Phase, Recovery
+from ..stream.recovery import Phase
 from ..stream.server import Server
 from ..views import NodeId, View
 from ..views import Server as ServerId
 from .granted import Granted
+from .inheritance import GroupRecovery
 
 
 class FastGranted(Granted):
@@ -82,17 +82,16 @@ class FastGranted(Granted):
         ]
 
 
-class FastRecovery(Recovery):
+class FastRecovery(GroupRecovery):
     """One leader's way to an open stream that contradicts no survivor."""
 
     def __init__(
         self, server: Server, epoch: int, granted: FastGranted, timers: Timers, *,
-        delivered: Callable[[], tuple[int, int]], contradicted: Callable[[], None],
+        delivered: Callable[[], tuple[tuple[int, int], int]], contradicted: Callable[[], None],
+        stuck: Callable[[], None],
     ) -> None:  # fmt: skip
-        super().__init__(server, epoch, granted, timers)
+        super().__init__(server, epoch, granted, timers, delivered=delivered, contradicted=contradicted, stuck=stuck)
         self.granted = granted
-        self._delivered = delivered  # (view, last) of what was delivered here
-        self._contradicted = contradicted
         self._chosen = ""
 
     @property
@@ -116,15 +115,10 @@ class FastRecovery(Recovery):
 
     def _choose(self) -> None:
         self._chosen = self._best()
-        best = self.reports[self._chosen]
-        if not has_beginning(best.views, best.last, *self._delivered()):
-            self._contradicted()
-            return
         left_out = self.granted.missing(self.reports)
         if left_out:
             self.turn.mark("fast-left-out")
         self._about_choice = {"left_out": [list(node) for node in left_out]}
-        self.views = best.views
         super()._choose()
 
     def _fetch_on(self, accepted: int) -> None:

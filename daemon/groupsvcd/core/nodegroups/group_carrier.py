@@ -13,7 +13,7 @@ from collections.abc import Callable
 from ..domain.member import Member
 from ..effects import Journal, SendToPeer
 from ..peer_messages import PeerMessage, topic_of
-from ..records import AboutRecord, ForgetRecord, Record
+from ..records import AboutRecord, ForgetRecord, PromiseRecord, Record
 from ..stream.carrier import Carrier
 from ..turn import Turn
 
@@ -66,11 +66,19 @@ class GroupCarrier(Carrier):
         self._is_described = is_described
         self.is_stored = is_stored
 
-    def forget(self) -> None:
-        """The active view does not count on what we have; if we stay a member, only that is to be known."""
+    def forget(self, promised: int) -> None:
+        """The active view does not count on what we have; that we are a member, and our word, are still to be known."""
         if self._about is not None and self._is_described:
             self.is_stored = False
-            self.turn.persist(ForgetRecord(self.stream), AboutRecord(self.stream, self._about))
+            about = AboutRecord(self.stream, self._about)
+            self.turn.persist(ForgetRecord(self.stream), about, PromiseRecord(self.stream, promised))
+
+    def describe(self, about: bytes) -> None:
+        """What a restart has to know of the group has changed."""
+        if self._about is not None:
+            self._about = about
+            if self._is_described:
+                self.turn.persist(AboutRecord(self.stream, about))
 
     def forget_all(self) -> None:
         """We are no member any more, and say nothing as one."""

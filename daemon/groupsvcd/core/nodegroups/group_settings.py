@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..domain.groups import default_k
 from ..domain.limits import GROUP_SERVERS_WANTED
+from ..groups.rules import RULES_BY_DEFAULT
 from ..parameters import Parameters
 from ..views import AttributeValue
 
@@ -18,6 +19,9 @@ class GroupSettings:
         self._values = values
         self._parameters = parameters
         self.durable = values.get("durable") is True  # whether disks hold the stream
+        # How far a member may lag before nobody waits for it, and the same in bytes: asked for with every step.
+        self.history_entries_max = self._number("history_entries_max", parameters.history_entries_max)
+        self.history_bytes_max = self._number("history_bytes_max", parameters.history_bytes_max)
 
     @property
     def machine(self) -> bool:
@@ -55,16 +59,6 @@ class GroupSettings:
         return self._number("logical_lifetime", self._parameters.logical_lifetime)
 
     @property
-    def history_entries_max(self) -> int:
-        """How far a member may lag before nobody waits for it."""
-        return self._number("history_entries_max", self._parameters.history_entries_max)
-
-    @property
-    def history_bytes_max(self) -> int:
-        """The same in bytes."""
-        return self._number("history_bytes_max", self._parameters.history_bytes_max)
-
-    @property
     def checkpoint_k(self) -> int:
         """How many servers must have a checkpoint before it is advertised; 0: as many as must hold an entry."""
         return self._number("checkpoint_k", 0)
@@ -100,6 +94,7 @@ class GroupSettings:
             "durable": False,
             "machine": False,
             "on_quorum_lost": "wait" if self.durable else "continue",
+            **RULES_BY_DEFAULT,
         }
         return {**values, **self._values}[attribute]
 

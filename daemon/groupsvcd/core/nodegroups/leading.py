@@ -11,7 +11,6 @@ it first proposes one with another, and if it is the only member the group ends.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -44,24 +43,21 @@ from ..stream.server import Server
 from ..views import NodeId, View
 from ..views import Server as ServerId
 from .adverts import Adverts, keeps_too_much
+from .attendance import Attendance
+from .beats import Beats
 from .beginnings import Beginnings
-from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted, encode_control
+from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, Ruled, ViewStarted, encode_control
+from .lines import Line, drop_settled
 from .rounds import Asked, Rounds
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
-
-CAUGHT_UP_WITHIN = 1_000
-"""A receiver that lacks fewer entries than this is worth making a server: it fetches the rest within the change."""
 
 UNSTABLE_ENTRIES_MAX = 65_536
 """Numbered and not stable yet. More is not taken: the origins repeat, and their windows are full meanwhile."""
 
 INLINE = frozenset((bytes,))
 """What is submitted if no large payload is among it."""
-
-Line = deque[tuple[int, bytes | tuple[int, int], float]]
-"""What one origin submitted behind a large payload: number, body or (length, CRC-32), since when."""
 
 
 class Leading:
@@ -81,8 +77,7 @@ class Leading:
         self._removing: set[NodeId] = set()
         self._failing: set[NodeId] = set()
         self._buried: set[NodeId] = set()  # who failed without an entry, and left payloads
-        self._heard: dict[str, float] = dict.fromkeys(view.names, self.turn.now)
-        self._seen: dict[NodeId, int] = {}
+        self.attendance = Attendance(self.turn, self._timers, view.names)
         self._accepted: dict[NodeId, int] = {}
         self._waiting: dict[NodeId, Line] = {}
         self._data_held: dict[PayloadId, set[str]] = {}
@@ -91,9 +86,7 @@ class Leading:
         self._proposed: tuple[ServerId, ...] = ()
         self._pending: tuple[ServerId, ...] = ()  # of the view that was granted since, as far as we know
         self._propose_not_before = self.turn.now
-        self._is_quiet = False  # whether everybody has everything, as far as is known
-        self._beaten_at = self.turn.now
-        self._beat_at = self._next_beat()
+        self._beats = Beats(self.turn, self._timers, server.log.last)
         self._dropping = False
         self._look = True  # whether the servers may be other than they should be
         self.rounds = Rounds(view.k, self._begin_round)
@@ -102,13 +95,17 @@ class Leading:
     def _new_sequencer(self) -> Sequencer:
         return Sequencer(self.server, self.view.epoch, self.view.k, self._origins, self._timers)
 
-    def start(self, opened_by: dict[str, int]) -> None:
+    def start(self, opened_by: dict[str, int], *, tail_may_be_lost: bool) -> None:
         """The view is active: its first entry, then whoever failed meanwhile."""
         roll, view = self.group.roll, self.view
         for name, last in opened_by.items():
             self.sequencer.holds(name, last)
-        self.sequencer.began = self.server.replica.began = self.sequencer.next_seq
-        self._order(ViewStarted(view.epoch, view.leader, view.servers, view.k, view.fence, view.forced))
+        began = self.sequencer.began = self.server.replica.began = self.sequencer.next_seq
+        started = ViewStarted(view.epoch, view.leader, view.servers, view.k, view.fence, tail_may_be_lost)
+        self.sequencer.views = roll.views_after(roll.views, (roll.epoch, roll.began), began, started)
+        if any(self._server_of(node) not in view.servers for node in roll.members):
+            self.server.carrier.publish(self.sequencer.beat())  # ahead of the first order, for those who only follow
+        self._order(started)
         if self.station.me not in roll.members:
             self._fail_older(self.station.me)
             self._inserting.add(self.station.me)
@@ -118,6 +115,11 @@ class Leading:
 
     def _order(self, control: AnyControl) -> None:
         self.sequencer.order("", 0, 0, encode_control(control))
+
+    def rule(self, body: bytes) -> None:
+        """Order what a layer above us decides."""
+        if not self._dropping:
+            self._order(Ruled(body))
 
     # --- Members ---
 
@@ -164,7 +166,7 @@ class Leading:
         elif leave.term >= term:
             self.group.leaving.add(node)
             self._let_go()
-            self._wake()
+            self._beats.wake()
 
     def stay(self) -> bool:
         """We were about to leave and need not; False if the group is about to end, or goes on without us already."""
@@ -189,8 +191,9 @@ class Leading:
         failed = tuple(node for node in known if self.station.is_down(node) and node not in self._failing)
         if failed:
             self._fail(failed)
-        for payload_id in [one for one in self._data_held if self.station.is_down(one[:2])]:
-            del self._data_held[payload_id]  # of somebody who got nothing ordered
+        last_n, is_down = self._origins.last_n, self.station.is_down  # of who is down nothing more is ordered
+        held = self._data_held.items()
+        self._data_held = {one: by for one, by in held if one[2] > last_n(one[:2]) and not is_down(one[:2])}
 
     def _fail_older(self, node: NodeId) -> None:
         """What the node was before has failed, and is shown so before it is shown as a member again."""
@@ -210,6 +213,7 @@ class Leading:
         if isinstance(control, NodeInserted):
             self._inserting.discard(control.node)
             self.turn.mark("group-insert")
+            self.look_at_nodes()  # it may be down by now, or have given up what it had sent before
             if control.node != self.station.me:
                 self.welcome(control.node, seq)
         elif isinstance(control, NodeRemoved):
@@ -220,15 +224,14 @@ class Leading:
             for node in control.nodes:
                 self._origins.forget(node)
                 self._waiting.pop(node, None)
-                for payload_id in [one for one in self._data_held if one[:2] == node]:
-                    del self._data_held[payload_id]
+            self._data_held = {one: by for one, by in self._data_held.items() if one[:2] not in control.nodes}
 
     def _forget(self, nodes: tuple[NodeId, ...]) -> None:
         for node in nodes:
             self.group.leaving.discard(node)
             self._removing.discard(node)
             self._failing.discard(node)
-            self._seen.pop(node, None)
+            self.attendance.forget(node)
             self._beginnings.forget(node)
             self._accepted.pop(node, None)
 
@@ -252,6 +255,7 @@ class Leading:
         if not submit.bodies:
             self._accepted[origin] = self.group.roll.origins.get(origin, (0, 0))[0]  # it asks where the stream stands
             return
+        drop_settled(self._waiting, origin, submit.settled)
         if origin not in self._waiting:
             self._origins.settle(origin, submit.settled)
             if sequencer.next_seq - submit.known_seq <= self.group.settings.logical_lifetime:
@@ -363,13 +367,13 @@ class Leading:
     def on_opened(self, sender: Sender, opened: Opened) -> None:
         """A server of the view has the log that we opened."""
         if self._server_of((sender.name, sender.incarnation)) in self.view.servers:
-            self._heard[sender.name] = self.turn.now
+            self.attendance.hear(sender.name)
             self.sequencer.holds(sender.name, opened.last)
 
     def on_held(self, sender: Sender, held: Held) -> None:
         """A server says what it has."""
         if held.epoch == self.view.epoch:
-            self._heard[sender.name] = self.turn.now
+            self.attendance.hear(sender.name)
             self.sequencer.on_held(sender.name, held)
             if held.round:
                 self.rounds.answered(sender.name, held.round)
@@ -378,14 +382,11 @@ class Leading:
     def on_seen(self, sender: Sender, seen: Seen) -> None:
         """A receiver says how far it has got."""
         node = (sender.name, sender.incarnation)
-        if node in self.group.roll.members:
+        if node in self.group.roll.members and seen.epoch == self.view.epoch:
             self._note_seen(node, seen.upto)
 
     def _note_seen(self, node: NodeId, upto: int) -> None:
-        if node not in self._seen:
-            self._look = True
-        if upto > self._seen.get(node, -1):
-            self._seen[node] = upto
+        self._look = self.attendance.note(node, upto) or self._look
 
     # --- Questions ---
 
@@ -417,12 +418,11 @@ class Leading:
         settings = self.group.settings
         size = log.bytes + self.server.replica.library.payloads.bytes
         kept_max = min(settings.history_entries_max, settings.history_bytes_max * len(log.entries) // max(size, 1))
-        lines = [
-            self.server.delivered if node == self.station.me else self._seen.get(node, 0)
-            for node in self.group.roll.members
-        ]
-        lines += self._beginnings.kept()
+        seen = {**self.attendance.seen, self.station.me: self.server.delivered}
+        lines = [*(seen[node] for node in self.group.roll.members if node in seen), *self._beginnings.kept()]
         kept = [line for line in lines if log.last - line <= max(kept_max, 1)]
+        if any(node not in seen for node in self.group.roll.members) and log.last - log.base <= max(kept_max, 1):
+            kept.append(self.sequencer.discard)  # somebody has not said yet where it is: nothing more is dropped
         return min(kept, default=0)
 
     def _lagging(self) -> list[str]:
@@ -430,7 +430,7 @@ class Leading:
         return [
             node[0]
             for node in self.group.roll.members
-            if node != self.station.me and self._seen.get(node, 0) < delivered
+            if node != self.station.me and self.attendance.seen.get(node, 0) < delivered
         ]
 
     # --- Views ---
@@ -444,9 +444,8 @@ class Leading:
             self._drop()
             return
         leader, servers = wanted
-        if leader == self.view.leader and set(servers) == set(self.view.servers):
-            return
-        if not any(server in self.view.servers for server in servers):
+        is_as_wanted = leader == self.view.leader and set(servers) == set(self.view.servers)
+        if is_as_wanted or not any(server in self.view.servers for server in servers):
             return
         self._proposed = servers
         k = min(self.group.settings.k_wanted, len(servers))
@@ -456,9 +455,9 @@ class Leading:
             self.turn.mark("group-promoted")
         else:
             self.turn.mark("group-view-shrunk")
-        command = ProposeView(self.server.stream, self.view.epoch, leader, servers, k, self.station.me)
+        body = encode_command(ProposeView(self.server.stream, self.view.epoch, leader, servers, k, self.station.me))
         about = f"proposing a view of {self.group.name!r}"
-        self.group.command(about, lambda: encode_command(command), self._proposal_answered, self._errand_failed)
+        self.group.command(about, lambda: body, self._proposal_answered, self._errand_failed)
 
     def _wanted(self) -> tuple[str, tuple[ServerId, ...]] | None:
         """(leader, servers) as they should be; None if nobody would be left."""
@@ -470,7 +469,8 @@ class Leading:
         servers = [
             server
             for server in self.view.servers
-            if (ours.get(server) in staying or self._comes_back(server, ours)) and not self._is_mute(server[0])
+            if (ours.get(server) in staying or self._comes_back(server, ours))
+            and (server[0] == self.turn.node or not self.attendance.is_mute(server[0]))
         ]
         for node in staying:
             if len(servers) >= self.group.settings.replicas:
@@ -479,7 +479,7 @@ class Leading:
             is_mute = server in self.view.servers  # and not among those that are kept
             has_place = server[1] != ""  # a durable group has none for who has no disk
             can_serve = has_place and not is_mute and node not in self._failing
-            if server not in servers and can_serve and self._has_caught_up(node):
+            if server not in servers and can_serve and self._is_able(node):
                 servers.append(server)
         if me not in self.group.leaving:
             return self.view.leader, tuple(servers or self.view.servers)
@@ -492,16 +492,21 @@ class Leading:
             return self.view.leader, (mine,)  # all leave: we are the last
         return None
 
+    def _is_able(self, node: NodeId) -> bool:
+        """Whether it has caught up, and is heard; if we do not know that, it is asked."""
+        attendance = self.attendance
+        if node == self.station.me:
+            return True
+        if not attendance.has_caught_up(node, self.server.stable):
+            return False
+        if not attendance.is_heard(node) and attendance.is_to_ask(node):
+            self.server.carrier.vouch(node[0], self.sequencer.beat())
+        return attendance.is_heard(node)
+
     def _comes_back(self, server: ServerId, members: dict[ServerId, NodeId]) -> bool:
         """Whether a disk of this view has come back with another process, which is to be inserted yet."""
         entry = self.station.member.nodes.get(server[0])
         return server not in members and entry is not None and entry.status == "up" and entry.state_id == server[1]
-
-    def _has_caught_up(self, node: NodeId) -> bool:
-        return node == self.station.me or self._seen.get(node, -math.inf) >= self.server.stable - CAUGHT_UP_WITHIN
-
-    def _is_mute(self, name: str) -> bool:
-        return name != self.turn.node and self.turn.now - self._heard.get(name, -math.inf) > self._timers.lease
 
     def _proposal_answered(self, answer: dict[str, Any]) -> None:
         self._proposed = ()
@@ -515,9 +520,8 @@ class Leading:
 
     def _drop(self) -> None:
         self._dropping = True
-        command = DropGroup(self.server.stream, self.view.epoch, self.station.me)
-        about = f"ending {self.group.name!r}"
-        self.group.command(about, lambda: encode_command(command), self._drop_answered, self._errand_failed)
+        body = encode_command(DropGroup(self.server.stream, self.view.epoch, self.station.me))
+        self.group.command(f"ending {self.group.name!r}", lambda: body, self._drop_answered, self._errand_failed)
 
     def _errand_failed(self, text: str) -> None:
         """What became of it is not known: look again."""
@@ -542,43 +546,28 @@ class Leading:
             self.consider_view()
         self.sequencer.flush()
         self.sequencer.tell_stable()
-        if keeps_too_much(self.server, self.group.settings):  # find out soon what nobody needs any more
-            self._beat_at = min(self._beat_at, self._beaten_at + self._timers.repair_delay)
+        log = self.server.log
+        self._beats.hurry(log.last, keeps_too_much=keeps_too_much(self.server, self.group.settings))
         if self._is_asked:
             self._answer_questions()
-        if self._is_quiet and self.server.log.last > self.sequencer.discard:
-            self._wake()
+        if self._beats.is_quiet and log.last > self.sequencer.discard:
+            self._beats.wake()
         if self._accepted:
             for (name, incarnation), n in self._accepted.items():
                 self.group.reach(name)
                 self.server.carrier.vouch(name, Accepted(self.server.stream, incarnation, n, self.server.stable))
             self._accepted.clear()
 
-    def _next_beat(self) -> float:
-        """At the same moments as all groups that this node leads: what is for one node then goes in one frame.
-
-        While nothing happens, half as often as a server's patience would need: one beat may be lost.
-        """
-        interval = self._timers.leader_silent / 2 if self._is_quiet else self._timers.beat_interval
-        return max((self.turn.now // interval + 1) * interval, self.turn.now + interval / 2)
-
-    def _wake(self) -> None:
-        """Something happens again."""
-        self._is_quiet = False
-        self._beat_at = min(self._beat_at, self._next_beat())
-
     @property
     def deadline(self) -> float:
         """When the next beat is due."""
-        return self._beat_at
+        return self._beats.at
 
     def tick(self) -> None:
         """Beat; look after the servers."""
-        if self.turn.now < self._beat_at:
+        if not self._beats.begin(self.server.log.last):
             return
-        self._beaten_at = self.turn.now
         if self.station.member.isolated or self.server.disk_hangs:
-            self._beat_at = self._next_beat()
             return  # a leader that cannot write falls silent, so that another one is asked for
         if self.server.held_upto > self.sequencer.held_by(self.turn.node):
             self.server.say_held()  # it was written while we had no lease
@@ -586,15 +575,19 @@ class Leading:
         self.server.learn_stable(0)  # what was announced just before our lease ended
         before, self.sequencer.discard = self.sequencer.discard, self._discard_line()
         self.server.replica.learn_discard(self.sequencer.discard)
+        seen = {**self.attendance.seen, self.station.me: self.server.delivered}
+        seen_before = self.sequencer.seen
+        self.sequencer.seen = min((seen.get(node, 0) for node in self.group.roll.members), default=0)
+        self.server.replica.seen_said = max(self.server.replica.seen_said, self.sequencer.seen)
         is_advertised = self.adverts.advertise(self.server, self.group.settings, self.view)
         beat = msgspec.structs.replace(self.sequencer.beat(), round=self.rounds.number)
-        if self.sequencer.discard > before or is_advertised:
+        if self.sequencer.discard > before or is_advertised or self.sequencer.seen > seen_before:
             self.server.carrier.publish(beat)  # receivers drop what nobody needs, too
         else:
             for name in dict.fromkeys((*self.view.names, *self._lagging())):
                 if name != self.turn.node:
                     self.server.carrier.vouch(name, beat)
-        self._is_quiet = self.sequencer.discard == self.server.log.last == before and not self._proposed
-        self._beat_at = self._next_beat()
+        has_everybody_all = self.sequencer.discard == self.server.log.last == before
+        self._beats.rest(is_quiet=has_everybody_all and not self._proposed)
         self._let_go()
         self.consider_view()

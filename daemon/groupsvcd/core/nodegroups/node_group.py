@@ -17,24 +17,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from ..effects import Unsubscribe
-from ..identity import Sender
 from ..invariants import invariant
-from ..peer_messages import (
-    Accepted,
-    Data,
-    GroupIs,
-    Inserted,
-    InsertRefused,
-    Leave,
-    Left,
-    NotLeader,
-    SubmitRefused,
-    Synced,
-    topic_of,
-)
+from ..peer_messages import Data, Leave, topic_of
 from ..records import Record, StoredStream
 from ..stream.delivery import Holders
 from ..stream.entries import Entry
@@ -43,8 +28,9 @@ from ..stream.receiver import Receiver
 from ..stream.replica import Replica, Retention
 from ..stream.server import Server
 from ..views import AttributeValue, NodeId
+from .about import About, encode_about
 from .confirmations import Confirmations
-from .controls import NodeInserted, NodesFailed, ViewStarted, decode_control
+from .controls import NodeInserted, NodesFailed, Ruled, ViewStarted, decode_control, who_changed
 from .entrance import Entrance
 from .fast_seat import FastSeat
 from .group_carrier import GroupCarrier
@@ -57,17 +43,16 @@ from .station import Station
 from .submitter import Submitter
 from .user import NOW, Application, User
 
-_about_encoder = msgspec.msgpack.Encoder()
-_about_decoder = msgspec.msgpack.Decoder(tuple[str, dict[str, AttributeValue]])
-
-
-def name_and_attributes(about: bytes) -> tuple[str, dict[str, AttributeValue]]:
-    """What ``NodeGroup.about`` told."""
-    return _about_decoder.decode(about)
-
 
 class NodeGroup:
     """One group on one node."""
+
+    __slots__ = (
+        "_activate", "_batch", "_batch_first", "_changed_at", "_inserted_seq", "_over", "_repeat_at", "_shown",
+        "_timers", "_wait", "attributes", "begins", "carrier", "confirmations", "entrance", "id", "is_to_leave",
+        "key", "known_as", "leaving", "name", "participants", "phase", "returning", "roll", "seat", "settings",
+        "station", "submitter", "touch", "turn", "with_lease",
+    )  # fmt: skip  # a node has thousands
 
     def __init__(
         self, key: int, station: Station, name: str, attributes: dict[str, AttributeValue], *,
@@ -85,7 +70,7 @@ class NodeGroup:
         self.phase = Phase.FINDING
         self.returning: list[Application] = []  # who joins again when this node has left
         self.leaving: set[NodeId] = set()  # who told us, as leader, that it leaves
-        self.roll = Roll(self.settings.logical_lifetime)
+        self.roll = self.new_roll()
         self.begins = NOW  # what came after that entry is kept for us
         self.participants = Participants(self)
         self.carrier: GroupCarrier | None = None
@@ -101,7 +86,7 @@ class NodeGroup:
         self._batch_first = 0
         self._changed_at = 0
         self._inserted_seq = 0
-        self._is_to_leave = False  # once we are a member again
+        self.is_to_leave = False  # once we are a member again
         self._shown: tuple[str, ...] = ()  # the members as of our insertion
         self._repeat_at = math.inf
         self._wait = self._timers.repeat_first
@@ -126,9 +111,13 @@ class NodeGroup:
         """Up to where the stream was handed up here."""
         return self.seat.replica.delivered if self.seat is not None else 0
 
+    def new_roll(self) -> Roll:
+        """One of nothing yet."""
+        return Roll(self.settings.logical_lifetime, fast=self.settings.fast)
+
     def about(self) -> bytes:
         """What a restart has to know of the group."""
-        return _about_encoder.encode((self.name, self.attributes))
+        return encode_about(About(self.name, self.attributes, self.is_leaving or self.is_to_leave))
 
     # --- Users ---
 
@@ -145,6 +134,14 @@ class NodeGroup:
             return
         self.hand_up()
         self.participants.add(application)
+        if self.users:
+            self._is_wanted(wanted=True)
+
+    def _is_wanted(self, *, wanted: bool) -> None:
+        """Whether anybody needs the group here, once this node is a member again; the disk knows it, too."""
+        if self.is_to_leave == wanted:
+            self.is_to_leave = not wanted
+            self._describe()
 
     def remove_user(self, user: User) -> None:
         """Somebody on this node takes part no longer; with the last one the node leaves."""
@@ -162,7 +159,7 @@ class NodeGroup:
         if self.phase is Phase.CARRYING:
             self.leave()
         elif self.phase is Phase.RETURNING:
-            self._is_to_leave = True
+            self._is_wanted(wanted=False)
         elif not self.is_member and self.phase is not Phase.FORMING:
             # An Insert may be on its way. Whoever gets an answer without wanting one leaves again.
             self.phase = Phase.OVER if self.phase is Phase.FINDING else self.phase
@@ -216,6 +213,7 @@ class NodeGroup:
             self.seat = FastSeat(self, FastReplica(*copy), self._activate)
         else:
             self.seat = Seat(self, Replica(*copy), self._activate)
+        self.seat.replica.library.numbered_upto = lambda origin: self.roll.origins.get(origin, (0, 0))[0]
         return self.seat
 
     def now_member(self) -> None:
@@ -225,7 +223,7 @@ class NodeGroup:
         self.turn.journal("joined", group=self.id, seq=self.delivered)
         self.link()
         self.participants.tell_joined()
-        is_to_leave, self._is_to_leave = self._is_to_leave, False
+        is_to_leave, self.is_to_leave = self.is_to_leave, False
         if is_to_leave and not self.users:
             self.leave()
 
@@ -234,10 +232,10 @@ class NodeGroup:
         self._inserted_seq, self._shown = seq, names
 
     def link(self) -> None:
-        """Be connected to all who carry the group, and to whom we recover from."""
+        """Be connected to all who carry the group, and to whom we ask for what we lack: our own roll may lag."""
         names = dict.fromkeys(name for name, _ in self.roll.members)
         if self.delivered < self._inserted_seq:
-            names.update(dict.fromkeys(self._shown))  # our own roll is not there yet
+            names.update(dict.fromkeys(self._shown))
         if self.seat is not None:
             names.update(dict.fromkeys(self.seat.asked))
         self.station.links.need(self.id, self.station.addresses(tuple(names)), listen=True)
@@ -253,7 +251,12 @@ class NodeGroup:
     def leave(self) -> None:
         """Nobody on this node needs the group any more."""
         self.phase = Phase.LEAVING
+        self._describe()
         self._again_soon()
+
+    def _describe(self) -> None:
+        if self.carrier is not None:
+            self.carrier.describe(self.about())
 
     def _again_soon(self) -> None:
         self._wait = self._timers.repeat_first
@@ -278,20 +281,15 @@ class NodeGroup:
         """We lead the group, and somebody here needs it again."""
         self.turn.mark("group-stays")
         self.phase = Phase.CARRYING
+        self._describe()
         returning, self.returning = self.returning, []
         for application in returning:
             self.add_user(application)
         if not self.users:
             self.leave()  # none of them fits
 
-    def on_left(self, sender: Sender, message: Left) -> None:
-        """We are no member. That we are no server either, only a view without us can say."""
-        mine = (message.to, message.term) == (self.station.identity.incarnation, self.key)
-        if mine and self.phase is Phase.LEAVING and not self._is_counted_on:
-            self.end("left")
-
     @property
-    def _is_counted_on(self) -> bool:
+    def is_counted_on(self) -> bool:
         """Whether, for all we know, a view counts on what our disk holds: then it must not be forgotten."""
         return self.carrier is not None and self.carrier.is_stored
 
@@ -303,7 +301,7 @@ class NodeGroup:
             self.seat.deliver_announced()
         self.hand_up()
         if self.seat is not None:
-            self.seat.give_up()
+            self.seat.stop_leading()
         self.phase = Phase.OVER
         self._repeat_at = self.entrance.repeat_at = math.inf
         if self.carrier is not None:
@@ -324,11 +322,11 @@ class NodeGroup:
             return False
         self.hand_up()
         if self.seat is not None:
-            self.seat.give_up()
+            self.seat.stop_leading()
         self.key = key
         self.leaving.clear()
         self._inserted_seq, self._repeat_at = 0, math.inf
-        self._is_to_leave = self._is_to_leave or self.is_leaving
+        self.is_to_leave = self.is_to_leave or self.is_leaving
         users = [*self.participants.forget_all(), *(application.user for application in self.returning)]
         self.returning = []
         self.entrance.go_on()
@@ -336,56 +334,10 @@ class NodeGroup:
             user.lost(reason)
         return True
 
-    def on_group_is(self, sender: Sender, message: GroupIs) -> None:
-        """The name server corrects our view of the group."""
-        if message.active is None:
-            self.end("the group has ended")
-        elif self.seat is not None:
-            self.seat.superseded_by(message.active)
-
-    def on_synced(self, sender: Sender, message: Synced) -> None:
-        """How far the stream was when we asked."""
-        if self.confirmations is not None:
-            self.confirmations.on_synced(message)
-
     def forget_questions(self) -> None:
         """Nobody is told anything more about the stream."""
         if self.confirmations is not None:
             self.confirmations.forget_all()
-
-    def on_not_leader(self, sender: Sender, message: NotLeader) -> None:
-        """We asked the wrong one."""
-        if self.phase in (Phase.INSERTING, Phase.RETURNING):
-            self.entrance.on_not_leader(message)
-        elif self.is_leaving or (not message.leader and self.seat is not None and self.seat.is_following):
-            self.entrance.look_up_again()
-
-    def on_inserted(self, sender: Sender, message: Inserted) -> None:
-        """We are a member."""
-        self.entrance.on_inserted(sender, message)
-
-    def on_insert_refused(self, sender: Sender, message: InsertRefused) -> None:
-        """We are none, because of where a user wants to begin."""
-        self.entrance.on_insert_refused(message)
-
-    def on_accepted(self, sender: Sender, message: Accepted) -> None:
-        """What we submitted is stable; for who is no member."""
-        if self.submitter is not None and message.to == self.station.identity.incarnation:
-            self.submitter.accepted(message.upto_n)
-
-    def on_submit_refused(self, sender: Sender, message: SubmitRefused) -> None:
-        """A gap: the leader misses what was sent before. Too old: what became of it is no longer known."""
-        if self.submitter is None or message.to != self.station.identity.incarnation:
-            return
-        if message.reason == "gap":
-            self.submitter.close_gap(message.last_n)
-        elif message.reason == "no disk":
-            self.turn.mark("group-no-disk")
-            self.submitter.refused_because = f"{sender.name} leads the group, and its disk is full or hangs"
-        elif self.submitter.is_outstanding(message.first_n):
-            self.turn.mark("group-too-old")
-            self.submitter.start_anew(message.last_n)
-            self.forsake("submissions lay too long: what became of them is not known")
 
     # --- The stream's host ---
 
@@ -421,21 +373,21 @@ class NodeGroup:
     def _deliver_control(self, seq: int, body: bytes) -> None:
         control = decode_control(body)
         self.roll.apply(seq, control)
+        if isinstance(control, Ruled):
+            return
         self._changed_at = seq
-        members = tuple(self.roll.members)
+        self.leaving.difference_update(who_changed(control))  # a leave that a leader before us has heard of is past
         seat = self.seat
         assert seat is not None
-        epoch = seat.replica.log.accepted
-        self.turn.journal("members", group=self.id, epoch=epoch, seq=seq, members=[list(node) for node in members])
+        epoch, members = seat.replica.log.accepted, [list(node) for node in self.roll.members]
+        self.turn.journal("members", group=self.id, epoch=epoch, seq=seq, members=members)
         if isinstance(control, ViewStarted):
+            seat.replica.tail_may_be_lost = seat.replica.tail_may_be_lost and control.epoch != epoch
             if isinstance(seat.role, Receiver):
                 seat.replica.servers = self.roll.server_names
                 if control.epoch == epoch:
                     seat.replica.leader = control.leader
-            if self.submitter is not None:
-                self.submitter.relays = self.roll.relays(control.leader, self.turn.node)
-                self.submitter.follow(control.leader)
-                self.submitter.send_new(seq)
+            self.submit_to(control.leader, self.roll, seq)
             if self.confirmations is not None:
                 self.confirmations.view_started()
             if isinstance(seat.role, Server):
@@ -451,6 +403,13 @@ class NodeGroup:
         if seat.leading is not None:
             seat.leading.delivered(seq, control)
 
+    def submit_to(self, leader: str, roll: Roll, seq: int) -> None:
+        """This one leads, as the roll after entry ``seq`` tells: what we submit goes there."""
+        if self.submitter is not None:
+            self.submitter.relays = roll.relays(leader, self.turn.node)
+            self.submitter.follow(leader)
+            self.submitter.send_new(seq)
+
     def restore(self, seq: int, state: bytes) -> None:
         """What we missed is no longer kept: go on from a checkpoint. Users without a machine have lost the group."""
         asked, self.confirmations = self.confirmations, None  # the stream is further than the users yet
@@ -458,16 +417,19 @@ class NodeGroup:
         self.confirmations = asked
         checkpoint = decode_checkpoint(state)
         self.roll.restore(checkpoint.roll)
+        if self.seat is not None:
+            self.seat.replica.library.drop_numbered()
+            self.link()
         self.note_own_entries()
+        self.submit_to(self.roll.leader, self.roll, seq)
         if self.participants.machine is not None:
             self.turn.mark("group-resynchronised")
             self.participants.restore(seq, checkpoint.application)
-        elif self.phase is Phase.RETURNING:
-            self._changed_at = seq
-        elif self.users:
+        elif self.users and self.phase is not Phase.RETURNING:
             self.turn.mark("group-lagged")
             self.forget_questions()
             self.forsake(LAGGED)
+        self._changed_at = seq
 
     def forsake(self, reason: str) -> None:
         """The users have lost the group. The node leaves in due form: it may be one of the servers."""
@@ -538,9 +500,11 @@ class NodeGroup:
             seq, self._changed_at = self._changed_at, 0
             self.entrance.look_for_ourselves()
             is_in = self.station.me in self.roll.members or self.delivered < self._inserted_seq
+            if self.seat is not None and self.seat.leading is not None:
+                is_in = True  # our removal was in what we recovered; we have ordered that we are in again
             if self.phase in (Phase.CARRYING, Phase.LEAVING) and not is_in:
                 removed = "this node was removed from the group"
-                if not (self._is_counted_on and self.go_on(removed, self.key)):
+                if not (self.is_counted_on and self.go_on(removed, self.key)):
                     self.end("left" if self.phase is Phase.LEAVING else removed)
                 return
             members = tuple(self.roll.members)

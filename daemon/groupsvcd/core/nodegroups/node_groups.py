@@ -35,13 +35,12 @@ from ..peer_messages import (
     Held,
     Insert,
     Inserted,
-    InsertRefused,
     Leave,
-    Left,
     NotLeader,
     Open,
     Opened,
     Order,
+    PeerMessage,
     Promised,
     Refused,
     Relay,
@@ -52,14 +51,15 @@ from ..peer_messages import (
     Submit,
     SubmitRefused,
     SyncAsk,
-    Synced,
 )
 from ..records import StoredStream
 from ..stream.server import Server
 from ..views import AttributeValue, View
+from .about import decode_about
+from .answers import ANSWERS as ANSWERS_BY_KIND
 from .confirmations import Confirmations, Told
 from .group_status import GroupStatus, status_of
-from .node_group import NodeGroup, name_and_attributes
+from .node_group import NodeGroup
 from .outsider import Outsider, Stranger
 from .phases import Phase
 from .seat import Seat
@@ -105,16 +105,6 @@ class NodeGroups:
         self._looked_up: set[int] = set()  # what we are to serve and do not carry, until the name server has answered
         self._carried_once: set[int] = set()  # by this process, and no longer
         self._submitters: dict[int, Submitter] = {}  # by id: numbers go on when this node leaves and comes back
-        self._for_groups: dict[type, Callable[[NodeGroup, Sender, Any], None]] = {
-            Accepted: NodeGroup.on_accepted,
-            SubmitRefused: NodeGroup.on_submit_refused,
-            NotLeader: NodeGroup.on_not_leader,
-            GroupIs: NodeGroup.on_group_is,
-            Inserted: NodeGroup.on_inserted,
-            InsertRefused: NodeGroup.on_insert_refused,
-            Left: NodeGroup.on_left,
-            Synced: NodeGroup.on_synced,
-        }
         self._for_seats: dict[type, Callable[[Seat, Sender, Any], None]] = {
             Order: Seat.on_order,
             Beat: Seat.on_beat,
@@ -175,8 +165,12 @@ class NodeGroups:
     def adopt(self, answer: dict[str, Any]) -> None:
         """A client had this group formed here: the daemon carries it, whether anybody takes part or not."""
         record = answer["group"]
-        if record["name"] not in self._by_name:
-            group = self._new(record["name"], record["attributes"])
+        group = self._by_name.get(record["name"])
+        if group is not None and group.id and group.id != record["id"]:
+            group.end("the group has ended")  # what had the name before
+            group = self._by_name.get(record["name"])  # who comes back to it asks for the new one
+        group = group or self._new(record["name"], record["attributes"])
+        if group.phase in (Phase.FINDING, Phase.INSERTING, Phase.FORMING):  # perhaps a program has just asked for it
             group.add_user(Application(Keeper()))
             group.entrance.adopt(answer)
             self._touched[group] = None
@@ -184,9 +178,10 @@ class NodeGroups:
     def start(self, streams: dict[int, StoredStream]) -> None:
         """A new process: come back to the durable groups that the disk knows."""
         for group_id, stored in sorted(streams.items()):
-            name, attributes = name_and_attributes(stored.about)
-            group = self._new(name, attributes)
-            group.entrance.come_back(group_id, attributes, stored)
+            about = decode_about(stored.about)
+            group = self._new(about.name, about.attributes)
+            group.is_to_leave = about.is_leaving
+            group.entrance.come_back(group_id, about.attributes, stored)
             self._touched[group] = None
 
     def _new(self, name: str, attributes: dict[str, AttributeValue]) -> NodeGroup:
@@ -214,6 +209,14 @@ class NodeGroups:
             return 0
         self._touched[group] = None
         return group.submitter.submit(bodies)
+
+    def submit_one(self, name: str, body: bytes) -> int:
+        """The same for a single one, at less cost."""
+        group = self._by_name.get(name)
+        if group is None or group.submitter is None or group.settings.durable:
+            return self.submit(name, (body,))
+        self._touched[group] = None
+        return group.submitter.submit_one(body)
 
     def refusal(self, name: str) -> str:
         """Why a durable group takes nothing new from this node at the moment (S4), or ""."""
@@ -272,6 +275,11 @@ class NodeGroups:
         group = self._by_name.get(name)
         return group.submitter.outstanding if group is not None and group.submitter is not None else 0
 
+    def seat_of(self, name: str) -> Seat | None:
+        """This node's place in the stream of a group that it carries, for the layer above."""
+        group = self._by_name.get(name)
+        return group.seat if group is not None and group.is_member else None
+
     # --- Groups come and go ---
 
     def _touch(self, group: NodeGroup) -> None:
@@ -292,6 +300,7 @@ class NodeGroups:
 
     def _outsider_ended(self, outsider: Outsider) -> None:
         self._outside.pop(outsider.id, None)
+        self._give_up_submissions(outsider.id)
         if self._outsiders.get(outsider.name) is outsider:
             del self._outsiders[outsider.name]
 
@@ -303,8 +312,15 @@ class NodeGroups:
             self._submitters[group_id] = submitter
         return submitter
 
+    def _give_up_submissions(self, group_id: int) -> None:
+        """Nobody here waits for what is on its way to that group, unless a member or a stranger still does."""
+        submitter = self._submitters.get(group_id)
+        if submitter is not None and group_id not in self._by_id and group_id not in self._outside:
+            submitter.give_up()
+
     def _ended(self, group: NodeGroup) -> None:
         self._by_id.pop(group.id, None)
+        self._give_up_submissions(group.id)
         if group.seat is not None:
             self._carried_once.add(group.id)
         self._planned.pop(group.key, None)
@@ -317,6 +333,7 @@ class NodeGroups:
         """This node goes on under a new incarnation: what the old one carried goes on without it."""
         groups = list(self._by_name.values())
         self._activations.clear()
+        self._looked_up.clear()
         self._submitters.clear()
         self._waiting.clear()
         for group in groups:
@@ -340,14 +357,14 @@ class NodeGroups:
                 self._promise_nothing(sender, message)
             if isinstance(message, Grant | Claim | Open):
                 self._is_to_serve(message)
-            elif outsider is not None:
-                self._to_outsider(outsider, message)
             elif isinstance(message, FOR_A_MEMBER):
                 # An old Insert of ours has made us a member of what we do not carry.
                 self.turn.mark("group-ghost")
-                self.turn.send(sender.name, Leave(message.stream, self._keys))
+                self._answer(sender, Leave(message.stream, self._oldest_key))
+            elif outsider is not None:
+                self._to_outsider(outsider, message)
             elif isinstance(message, FOR_A_LEADER) and self.station.is_up((sender.name, sender.incarnation)):
-                self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
+                self._answer(sender, NotLeader(message.stream, 0, ""))
             return
         if self.station.member.isolated and not isinstance(message, ALSO_WHEN_ISOLATED):
             if not isinstance(message, Opened) or sender.name != self.turn.node:
@@ -355,7 +372,7 @@ class NodeGroups:
         self._touched[group] = None
         for_seat = self._for_seats.get(type(message))
         if for_seat is None:
-            self._for_groups[type(message)](group, sender, message)
+            ANSWERS_BY_KIND[type(message)](group, sender, message)
         elif isinstance(message, Grant) and group.seat is not None and group.seat.replica.disk_hangs:
             self._cannot_serve(message)  # our promise would not get onto the disk
         elif group.seat is not None and group.is_member:
@@ -366,7 +383,12 @@ class NodeGroups:
                 self._promise_nothing(sender, message)
             self._is_to_serve(message)
         elif isinstance(message, FOR_A_LEADER):
-            self.turn.send(sender.name, NotLeader(message.stream, 0, ""))
+            self._answer(sender, NotLeader(message.stream, 0, ""))
+
+    @property
+    def _oldest_key(self) -> int:
+        """A term that no group has which is only about to be found: a late word about it ends no later membership."""
+        return min((group.key for group in self._by_name.values() if not group.id), default=self._keys + 1) - 1
 
     def _is_to_serve(self, message: Grant | Claim | Open) -> None:
         """We are to lead or serve what we do not carry: perhaps a durable group, formed here just before a restart.
@@ -411,11 +433,15 @@ class NodeGroups:
     def _promise_nothing(self, sender: Sender, claim: Claim) -> None:
         """A fast group is recovered from all who carry it, and somebody counts us among them. We have nothing of it."""
         self.turn.mark("fast-not-carried")
+        self._answer(sender, Promised(claim.stream, claim.epoch, 0, 0, 0, 0))
+
+    def _answer(self, sender: Sender, message: PeerMessage) -> None:
+        """About a group that we do not carry: over a link that is kept for as long as links are that nobody needs."""
         address = self.station.addresses((sender.name,)).get(sender.name, "")
-        if address:  # a link for the answer, kept for as long as links are that nobody needs
+        if address:
             self.station.links.need_too(ANSWERS, sender.name, address)
             self.station.links.forget(ANSWERS)
-        self.turn.send(sender.name, Promised(claim.stream, claim.epoch, 0, 0, 0, 0))
+        self.turn.send(sender.name, message)
 
     def _to_outsider(self, outsider: Outsider, message: StreamMessage) -> None:
         if isinstance(message, Accepted):

@@ -30,6 +30,9 @@ class Stranger(Protocol):
         """Nothing that is outstanding will be heard of again; whether it was done is not known."""
 
 
+LAY_TOO_LONG = "it lay too long: what became of it is not known"
+
+
 class Outsider:
     """What this node submits to one group from outside."""
 
@@ -85,11 +88,15 @@ class Outsider:
             settings = GroupSettings(record["attributes"], self.station.parameters)
             self.submitter.inline_bytes_max = settings.inline_bytes_max
             self.submitter.told = lambda upto_n: self.stranger.accepted(upto_n)
+            self.submitter.given_up = lambda: self.give_up(LAY_TOO_LONG)
         self._servers = tuple(name for name, _ in record["active"]["servers"])
         self._follow(record["active"]["leader"])
-        waiting, self._waiting = self._waiting, []
-        if waiting:
-            self.submit(tuple(waiting))
+        self._submit_what_waits()
+
+    def _submit_what_waits(self) -> None:
+        """What was taken before the leader was known; the window may be full of what others have given up."""
+        if self._waiting and self.submit(tuple(self._waiting)):
+            self._waiting = []
 
     def _follow(self, leader: str) -> None:
         assert self.submitter is not None
@@ -121,6 +128,7 @@ class Outsider:
             self._no_disk_since = math.inf
             self._known_seq = max(self._known_seq, message.seq)
             self.submitter.accepted(message.upto_n)
+            self._submit_what_waits()
             self.submitter.send_new(self._known_seq)
 
     def on_submit_refused(self, message: SubmitRefused) -> None:
@@ -135,7 +143,7 @@ class Outsider:
                 self.give_up("the leader of the group cannot write: its disk is full or hangs")
         elif self.submitter.is_outstanding(message.first_n):
             self.submitter.start_anew(message.last_n)
-            self.give_up("it lay too long: what became of it is not known")
+            self.give_up(LAY_TOO_LONG)
 
     def on_not_leader(self, message: NotLeader) -> None:
         """Somebody else leads."""
@@ -148,7 +156,7 @@ class Outsider:
         """Nothing more is sent; what is outstanding is not known."""
         self.station.links.forget(outside(self.id))
         if self.submitter is not None:
-            self.submitter.told = None
+            self.submitter.told = self.submitter.given_up = None
         self._over(self)
         self.stranger.failed(reason)
 

@@ -113,9 +113,10 @@ class Participants:
     # --- Going ---
 
     def turn_away(self, application: Application, reason: str) -> None:
-        """This one cannot take part."""
-        self.forget(application.user)
-        application.user.lost(reason)
+        """This one cannot take part; unless it has gone meanwhile, as others are told that they cannot."""
+        if application in self.applications:
+            self.forget(application.user)
+            application.user.lost(reason)
 
     def forget(self, user: User) -> None:
         """This one takes part no longer."""

@@ -21,7 +21,10 @@ PRUNE_EVERY = 1_024
 """Entries after which origins that were silent for a lifetime are looked for; at the same ones everywhere."""
 
 VIEWS_KEPT = 16
-"""Of so many views the roll knows where they began: whoever missed more of them has missed too much."""
+"""Of so many views that may have lost something the roll knows where they began: who missed more missed too much."""
+
+NO_VIEW: Views = ((0, 0),)
+"""Before any view that could have lost something."""
 
 
 class StoredRoll(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -34,7 +37,8 @@ class StoredRoll(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     fence: int
     members: tuple[tuple[str, int, int], ...]
     origins: tuple[tuple[str, int, int, int], ...]
-    views: Views = ()
+    views: Views = NO_VIEW
+    began: int = 0
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -44,15 +48,17 @@ _decoder: msgspec.msgpack.Decoder[StoredRoll] = msgspec.msgpack.Decoder(StoredRo
 class Roll:
     """Members, servers and origins after the entry that was applied last."""
 
-    def __init__(self, logical_lifetime: int) -> None:
+    def __init__(self, logical_lifetime: int, *, fast: bool = False) -> None:
         self.epoch = 0
+        self.began = 0  # the number of the ViewStarted of that epoch
         self.leader = ""
         self.servers: tuple[Server, ...] = ()
         self.k = 0
         self.fence = 0
         self.members: dict[NodeId, int] = {}  # in join order, each with the term it was inserted for
         self.origins: dict[NodeId, tuple[int, int]] = {}  # last number, and the entry it became
-        self.views: Views = ()  # the newest ones: epoch, and the number of its ViewStarted
+        self.views = NO_VIEW  # the newest ones that may have lost something: epoch, and the number of its ViewStarted
+        self._fast = fast
         self._lifetime = logical_lifetime
 
     @property
@@ -93,10 +99,10 @@ class Roll:
     def apply(self, seq: int, control: AnyControl) -> None:
         """Entry ``seq`` changes the view or the members."""
         if isinstance(control, ViewStarted):
-            self.epoch, self.leader = control.epoch, control.leader
+            self.views = self.views_after(self.views, (self.epoch, self.began), seq, control)
+            self.epoch, self.began, self.leader = control.epoch, seq, control.leader
             self.servers, self.k = control.servers, control.k
             self.fence = control.fence
-            self.views = (*self.views, (control.epoch, seq))[-VIEWS_KEPT:]
         elif isinstance(control, NodeInserted):
             self.members[control.node] = control.term
             n, last = self.origins.get(control.node, (control.last_n, seq))
@@ -113,19 +119,37 @@ class Roll:
         if seq % PRUNE_EVERY == 0:
             self.prune(seq)
 
+    def views_after(self, views: Views, newest: tuple[int, int], seq: int, started: ViewStarted) -> Views:
+        """``views``, and the one that entry ``seq`` starts, if that may have lost something that was delivered.
+
+        In a safe group that is a forced view only; in a fast one any, for what only the dead have delivered is lost. A
+        forced view may go on from an old log, and lack views that others followed: so the ``newest`` that it has is
+        listed with it.
+        """
+        if not (self._fast or started.tail_may_be_lost):
+            return views
+        before = (newest,) if newest[0] and newest[0] != views[-1][0] else ()
+        return (*views, *before, (started.epoch, seq))[-VIEWS_KEPT:]
+
+    @property
+    def beginning(self) -> int:
+        """The newest view that may have lost something, by its epoch: what was delivered is of that one, or later."""
+        return self.views[-1][0]
+
     def snapshot(self) -> bytes:
         """Everything, as bytes."""
         members = tuple((name, inc, term) for (name, inc), term in self.members.items())
         origins = tuple((name, inc, *row) for (name, inc), row in sorted(self.origins.items()))
-        return _encoder.encode(
-            StoredRoll(self.epoch, self.leader, self.servers, self.k, self.fence, members, origins, self.views)
+        stored = StoredRoll(
+            self.epoch, self.leader, self.servers, self.k, self.fence, members, origins, self.views, self.began
         )
+        return _encoder.encode(stored)
 
     def restore(self, state: bytes) -> None:
         """Become what a snapshot was taken of."""
         stored = _decoder.decode(state)
         self.epoch, self.leader, self.servers, self.k = stored.epoch, stored.leader, stored.servers, stored.k
-        self.fence, self.views = stored.fence, stored.views
+        self.fence, self.views, self.began = stored.fence, stored.views, stored.began
         self.members = {(name, inc): term for name, inc, term in stored.members}
         self.origins = {(name, inc): (n, seq) for name, inc, n, seq in stored.origins}
 

@@ -4,16 +4,18 @@ Each role is an object; who becomes what is decided here, by these rules:
 
 - A claim of a higher epoch makes whoever gets it a server that promises, and ends what it led before: only the
   directory gives epochs. A receiver that becomes a server this way reports nothing until it has opened a log.
-- An order or a beat of a higher epoch than was promised here, or of the promised one by a view without us, makes a
-  server a receiver: the view is active, and we are not in it.
-- Who has delivered entries that the log of a forced view lacks has lost the group.
+- A beat of a higher epoch than was promised here, or of the promised one by a view without us, makes a server a
+  receiver: the view is active, and we are not in it.
+- A beat tells the views of a log, and so whether our entries are in it (see ``inheritance``). Who is no server enters a
+  higher epoch only by a beat, or by a repair that tells the same; an order of a view that we know nothing of is not
+  heard. The leader sends a beat ahead of its first order.
+- Who has delivered entries that the log of an active view lacks has lost the group.
 - A grant makes us recover; its confirmation makes us lead; a promise to somebody else, or a refusal by somebody who
   promised to somebody else, ends it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,7 +29,6 @@ from ..peer_messages import (
     BlockAsk,
     CheckpointHeld,
     Claim,
-    Complaint,
     Data,
     DataAsk,
     DataHeld,
@@ -38,7 +39,6 @@ from ..peer_messages import (
     Open,
     Opened,
     Order,
-    Orphan,
     Promised,
     Refused,
     Relay,
@@ -49,13 +49,15 @@ from ..peer_messages import (
     SyncAsk,
 )
 from ..stream.receiver import Receiver
-from ..stream.recovery import Phase, Recovery
 from ..stream.replica import Replica
 from ..stream.server import Server
 from ..views import Server as ServerId
 from ..views import View
+from .complaints import Complaints
 from .granted import Granted
+from .inheritance import GroupRecovery, Inheritance
 from .leading import Leading
+from .retreat import go_back
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
@@ -63,7 +65,6 @@ if TYPE_CHECKING:
 
 PROBES_BEFORE_LOOK_UP = 2
 """Probes that nobody answers before a receiver asks the name server what has become of the group."""
-
 
 DISK_HANGS_HERE = "this node serves the group and cannot write to its state directory: its disk is full or hangs"
 """What who submits is told."""
@@ -79,21 +80,22 @@ class Seat:
         self.station = group.station
         self.turn = group.turn
         self.replica = replica
+        self._bound = 0  # what was promised before we became a receiver
         self.role: Receiver | Server = self._new_receiver(replica.log.accepted)
-        self.recovery: Recovery | None = None
+        self.recovery: GroupRecovery | None = None
         self.leading: Leading | None = None
         self._granted: Granted | None = None
         self._promised_view: View | None = None
         self._activate = activate
-        self._complained_at = -math.inf
-        self._is_detached = False  # what we have is not what the group has
+        self._complaints = Complaints(self)
+        self.inheritance = Inheritance(group, replica)
         self._timers = self.station.parameters.timers
 
     @property
     def epoch(self) -> int:
-        """The highest epoch this node knows of."""
+        """The highest epoch this node knows of, or has promised."""
         role = self.role
-        return max(role.promised, role.log.accepted) if isinstance(role, Server) else role.epoch
+        return max(self._bound, *(role.promised, role.log.accepted) if isinstance(role, Server) else (role.epoch,))
 
     @property
     def is_following(self) -> bool:
@@ -110,8 +112,9 @@ class Seat:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """Whom we recover from."""
-        return self._granted.asked() if self._granted is not None else ()
+        """Whom we ask for entries: to recover, or because we lack them."""
+        recovering = self._granted.asked() if self._granted is not None else ()
+        return (*recovering, *self.replica.servers, self.replica.leader)
 
     @property
     def _mine(self) -> ServerId:
@@ -125,8 +128,15 @@ class Seat:
     def _new_server(self, promised: int, k: int, *, complete: bool = True) -> Server:
         return Server(self.replica, promised, k, complete=complete)
 
-    def _new_recovery(self, server: Server, view: View, granted: Granted) -> Recovery:
-        return Recovery(server, view.epoch, granted, self._timers)
+    def _new_recovery(self, server: Server, view: View, granted: Granted) -> GroupRecovery:
+        return GroupRecovery(
+            server, view.epoch, granted, self._timers, delivered=lambda: self.inheritance.delivered,
+            contradicted=lambda: self._contradicted_in(view.epoch), stuck=self._go_back,
+        )  # fmt: skip
+
+    def _go_back(self) -> None:
+        if self.recovery is not None and self._granted is not None:
+            go_back(self, self.recovery, self._granted)
 
     def _new_leading(self, server: Server, view: View) -> Leading:
         return Leading(self.group, server, view)
@@ -180,19 +190,21 @@ class Seat:
         role = self.role
         if isinstance(role, Receiver):
             self._promised_view = None
-            self.role = role = self._new_server(role.epoch, 1, complete=False)
+            self.role = role = self._new_server(self.epoch, 1, complete=False)
         return role
 
     def _as_receiver(self, server: Server) -> Receiver:
-        """The view goes on without us as server."""
-        self._stop_leading()
+        """The view goes on without us as server; what we promised still binds us."""
+        self.stop_leading()
         self.turn.mark("group-server-retires")
-        self.replica.cease_to_store()
+        self._bound = max(self._bound, server.promised)
+        self.replica.cease_to_store(self._bound)
         self.role = receiver = self._new_receiver(server.log.accepted)
+        receiver.is_quiet = self.group.is_leaving
         self._promised_view = None
         return receiver
 
-    def _stop_leading(self) -> None:
+    def stop_leading(self) -> None:
         """Somebody else was given a higher epoch, or we are to begin anew under one."""
         if self.recovery is not None:
             self.recovery.abandon()
@@ -210,13 +222,16 @@ class Seat:
 
     def take_grant(self, view: View, base: View) -> None:
         """The directory wants us to lead in ``view``."""
+        if self.inheritance.is_detached:
+            self.inheritance.cannot_serve_in(view.epoch)
+            return
         if view.epoch <= self.epoch:
             return
-        server = self._as_server()
-        self._stop_leading()
         granted = self._new_granted(view, base)
         if not granted.recognises(self._mine):
-            return
+            return  # it is for an older process of this node
+        server = self._as_server()
+        self.stop_leading()
         self._granted = granted
         self.group.link()
         self.recovery = self._new_recovery(server, view, granted)
@@ -243,7 +258,7 @@ class Seat:
             return
         if not answer["ok"]:
             self.turn.mark("group-superseded")
-            self._stop_leading()
+            self.stop_leading()
             return
         server = recovery.server
         if server.promised != recovery.epoch:
@@ -262,7 +277,7 @@ class Seat:
             self.turn.journal("stable", group=self.group.id, epoch=view.epoch, seq=server.log.last)
         server.learn_stable(server.log.last)  # k hold all of it, and nobody else can be given an older epoch
         self.leading = self._new_leading(server, view)
-        self.leading.start(opened_by)
+        self.leading.start(opened_by, tail_may_be_lost=self.replica.tail_may_be_lost)
         if self.group.is_leaving:
             self.group.leaving.add(self.station.me)
 
@@ -280,25 +295,44 @@ class Seat:
         if role is not None:
             role.on_beat(sender.name, message)
 
-    def _follower_after(self, sender: str, beat: Beat) -> Receiver | Server | None:
-        return self._follower(sender, beat.epoch, beat.began)
+    def _is_known(self, epoch: int) -> bool:
+        """Whether a frame of this epoch is of the view that we are in, or of an older one, which a server refuses."""
+        return epoch == self.replica.log.accepted or epoch < self.epoch
 
     def _follower(self, sender: str, epoch: int, began: int) -> Receiver | Server | None:
-        """The role in which a frame of an active view is heard; a server that is not in that view retires."""
-        role = self.role
-        if self.replica.log.accepted < epoch and began <= self.replica.stable:
-            if not self._is_detached:
-                self._is_detached = True
-                self.turn.mark("group-tail-lost")
-                self.group.forsake("the group goes on without entries that were delivered here")
-            self.replica.leader = sender
+        """The role in which an order is heard; it does not tell which views came before, but perhaps enough."""
+        role, known = self.role, self._is_known(epoch)
+        if epoch < self._bound and isinstance(role, Receiver):
+            return None  # it promised to refuse that
+        if not known and began <= self.replica.settled:
+            self._detach(sender)
+        waits_for_open = isinstance(role, Server) and epoch == role.promised
+        return role if (known or waits_for_open) and not self.inheritance.is_detached else None
+
+    def _follower_after(self, sender: str, beat: Beat) -> Receiver | Server | None:
+        """The role in which a beat is heard; a server that is not in its view retires."""
+        role, epoch = self.role, beat.epoch
+        if self._is_known(epoch):
+            return self._follower(sender, epoch, beat.began)
+        if self.inheritance.is_detached or not self.inheritance.is_before(beat.began, beat.views):
+            self._detach(sender)
             return None
-        if isinstance(role, Server) and role.log.accepted < epoch:
-            view = self._promised_view
-            waits_for_open = epoch == role.promised and view is not None and self._mine in view.servers
-            if epoch >= role.promised and not waits_for_open:
-                return self._as_receiver(role)
-        return role
+        if isinstance(role, Receiver):
+            return role
+        view = self._promised_view
+        waits_for_open = epoch == role.promised and view is not None and self._mine in view.servers
+        return role if waits_for_open else self._as_receiver(role)
+
+    def _detach(self, leader: str) -> None:
+        """An active view goes on without what we have; its leader lets us go."""
+        self.stop_leading()
+        self.inheritance.detach()
+        self.replica.leader = leader
+
+    def _contradicted_in(self, epoch: int) -> None:
+        """We are to lead, and a view before, which was active, has gone on without what was delivered here."""
+        self._detach(self.replica.leader)
+        self.inheritance.cannot_serve_in(epoch)
 
     def on_claim(self, sender: Sender, message: Claim) -> None:
         """Somebody was granted a higher epoch."""
@@ -311,15 +345,14 @@ class Seat:
         server = self._as_server()
         if message.epoch > server.promised:
             if self.recovery is None or self.recovery.epoch != message.epoch:
-                self._stop_leading()
+                self.stop_leading()
             server.promise(message.epoch)
         self._promised_view = message.view
         self.group.reach(sender.name)
-        report = self._report(server, whatever_there_is=message.view is not None and message.view.forced)
+        report = server.report(whatever_there_is=message.view is not None and message.view.forced)
+        if self.inheritance.is_detached:
+            report = Promised(self.group.id, server.promised, 0, 0, 0, 0)
         server.carrier.persist(server.promise_record(), then=(SendToPeer(sender.name, report),))
-
-    def _report(self, server: Server, *, whatever_there_is: bool) -> Promised:
-        return server.report(whatever_there_is=whatever_there_is)
 
     def _refuse(self, sender: Sender) -> None:
         self.replica.carrier.send(sender.name, Refused(self.group.id, self.epoch))
@@ -331,23 +364,17 @@ class Seat:
         if message.epoch < self.epoch:
             self._refuse(sender)
             return
-        if not self._can_open(message):
+        if not self.inheritance.can_open(message):
             return
         server = self._as_server()
         if message.epoch > server.promised:
-            self._stop_leading()
+            self.stop_leading()
         server.on_open(sender.name, message)
-
-    def _can_open(self, message: Open) -> bool:
-        """Whether what was delivered here is in that log: so it is, wherever only what is stable is delivered."""
-        return True
 
     def on_data(self, sender: Sender, message: Data) -> None:
         """A large payload; what is numbered already and not missing here is not needed."""
         self.group.participants.backlogs.take(message)
-        payload_id = (message.origin, message.incarnation, message.n)
-        row = self.group.roll.origins.get(payload_id[:2])
-        if row is not None and message.n <= row[0] and not self.replica.library.lacks(payload_id):
+        if not self.replica.library.wants((message.origin, message.incarnation, message.n)):
             return
         self.role.on_data(message)
         if self.recovery is not None:
@@ -369,7 +396,10 @@ class Seat:
         if message.first <= log.last:
             self.replica.on_repair_ask(sender.name, message)
         elif isinstance(self.role, Server):
-            nothing = Repair(self.group.id, log.accepted, self.replica.stable, message.first, ())
+            nothing = Repair(
+                self.group.id, log.accepted, self.replica.stable, message.first, (), began=self.replica.began,
+                views=self.replica.known_views,
+            )  # fmt: skip
             self.replica.carrier.vouch(sender.name, nothing)
 
     def on_block_ask(self, sender: Sender, message: BlockAsk) -> None:
@@ -391,7 +421,15 @@ class Seat:
             self.role.on_repair(sender.name, message)
 
     def _can_take(self, message: Repair | Block) -> bool:
-        """The same for an answer from another log."""
+        """Whether what was delivered here is in the log of an answer: a receiver follows whoever gives it."""
+        role = self.role
+        if isinstance(message, Block) or not isinstance(role, Receiver) or message.accepted <= role.epoch:
+            return True
+        if not message.views or self.inheritance.is_detached:
+            return False  # it does not know all of that log itself
+        if not self.inheritance.is_before(message.began, message.views):
+            self._detach(self.replica.leader)
+            return False
         return True
 
     def on_refused(self, sender: Sender, message: Refused) -> None:
@@ -401,21 +439,24 @@ class Seat:
             ours = max(ours, self.leading.view.epoch)
         if message.epoch > ours and (self.leading is not None or self.recovery is not None):
             self.turn.mark("group-leader-refused")
-            self._stop_leading()
+            self.stop_leading()
 
     # --- Messages to the leader ---
 
     def _server_behind(self, sender: Sender) -> bool:
         """Whether this very process may speak as a server in what we recover."""
-        server = self._mine  # our own list may not have this process yet
-        if sender.name != self.turn.node:
-            server = self.station.server((sender.name, sender.incarnation), durable=self.group.settings.durable)
+        # Our own list may not have this process yet.
+        server = self._mine if sender.name == self.turn.node else self._server_of(sender)
         return self._granted is not None and self._granted.recognises(server)
+
+    def _server_of(self, sender: Sender) -> ServerId:
+        return self.station.server((sender.name, sender.incarnation), durable=self.group.settings.durable)
 
     def on_promised(self, sender: Sender, message: Promised) -> None:
         """A server promises us its epoch."""
         if self.recovery is not None and self._server_behind(sender):
             self.recovery.on_promised(sender.name, sender.incarnation, message)
+            self.group.link()  # it may have told of members that have to be asked
 
     def on_opened(self, sender: Sender, message: Opened) -> None:
         """A server has the log of our view."""
@@ -427,8 +468,7 @@ class Seat:
     def on_held(self, sender: Sender, message: Held) -> None:
         """A server says what it has."""
         if self.leading is not None:
-            server = self.station.server((sender.name, sender.incarnation), durable=self.group.settings.durable)
-            if server in self.leading.view.servers:
+            if self._server_of(sender) in self.leading.view.servers:
                 self.leading.on_held(sender, message)
 
     def on_data_held(self, sender: Sender, message: DataHeld) -> None:
@@ -439,8 +479,7 @@ class Seat:
     def on_checkpoint_held(self, sender: Sender, message: CheckpointHeld) -> None:
         """A server has checkpoints that may be advertised."""
         if self.leading is not None:
-            server = self.station.server((sender.name, sender.incarnation), durable=self.group.settings.durable)
-            if server in self.leading.view.servers and message.epoch == self.leading.view.epoch:
+            if self._server_of(sender) in self.leading.view.servers and message.epoch == self.leading.view.epoch:
                 self.leading.adverts.heard(sender.name, message.checkpoints)
 
     def on_seen(self, sender: Sender, message: Seen) -> None:
@@ -504,18 +543,15 @@ class Seat:
         if self.leading is not None and self.turn.now < self.replica.carrier.valid_until:
             self.leading.server.learn_stable(0)
 
-    def give_up(self) -> None:
-        """The group is over for this node."""
-        self._stop_leading()
-
     def superseded_by(self, view: View) -> None:
         """The name server says that this view is active."""
         if self.leading is not None and view.epoch > self.leading.view.epoch:
-            self._stop_leading()
+            self.stop_leading()
         if isinstance(self.role, Server) and view.epoch > self.epoch and self._mine not in view.servers:
             # Nobody of that view gets through to us, or only some: a receiver asks whom it can.
             self._as_receiver(self.role)
             self.replica.leader, self.replica.servers = view.leader, view.names
+            self.group.link()
 
     def flush(self) -> None:
         """Send what was numbered in this step."""
@@ -523,7 +559,7 @@ class Seat:
             self.leading.flush()
 
     @property
-    def _is_orphan(self) -> bool:
+    def is_orphan(self) -> bool:
         """Whether all who hold the stream are down, and we are not one of them."""
         role = self.role
         if isinstance(role, Server) and role.complete:
@@ -534,43 +570,25 @@ class Seat:
         )
 
     @property
-    def _complain_at(self) -> float:
-        """When to complain that the leader is not heard or all servers are down; who leads complains of nobody."""
-        role = self.role
-        if self.leading is not None or self.recovery is not None:
-            return math.inf
-        again_at = self._complained_at + self._timers.leader_silent / 2
-        if self._is_orphan:
-            return again_at
-        return max(role.heard_at + self._timers.leader_silent, again_at) if isinstance(role, Server) else math.inf
-
-    @property
     def deadline(self) -> float:
         """When something is to be done without a message."""
-        at = min(self.role.deadline, self._complain_at)
+        at = min(self.role.deadline, self._complaints.at)
         if self.recovery is not None:
             at = min(at, self.recovery.deadline)
-            if self.recovery.phase is Phase.FETCHING:
-                at = min(at, self.recovery.progress_at + self._timers.leader_silent)
-        if self.leading is not None:
-            at = min(at, self.leading.deadline)
-        return at
+        return min(at, self.leading.deadline) if self.leading is not None else at
 
     def tick(self) -> None:
         """Time has passed."""
-        now, recovery = self.turn.now, self.recovery
         self.role.tick()
-        if now >= self._complain_at:
-            self._complain()
-        if recovery is not None:
-            if recovery.phase is Phase.FETCHING and now - recovery.progress_at >= self._timers.leader_silent:
-                recovery.choose_anew()
-            recovery.tick()
+        if self.turn.now >= self._complaints.at:
+            self._complaints.complain()
+        if self.recovery is not None:
+            self.recovery.tick()
         if self.leading is not None:
             self.leading.tick()
 
     @property
-    def _cannot_write(self) -> bool:
+    def cannot_write(self) -> bool:
         """Whether our disk could not take over from anybody."""
         return isinstance(self.role, Server) and self.role.disk_hangs
 
@@ -578,16 +596,4 @@ class Seat:
     def refusal(self) -> str:
         """Why nothing new is taken from this node's programs, or "". If another leads, its word is what counts."""
         is_following = self.leading is None and self.replica.log.accepted == self.epoch
-        return DISK_HANGS_HERE if self._cannot_write and not is_following else ""
-
-    def _complain(self) -> None:
-        self._complained_at = self.turn.now
-        member = self.station.member
-        if not member.hears_leader or member.isolated or self._cannot_write:
-            return
-        epoch = self.replica.log.accepted
-        if self._is_orphan:
-            self.turn.mark("group-orphan")
-            self.turn.send(member.leader, Orphan(self.group.id, epoch, self.replica.delivered))
-        else:
-            self.turn.send(member.leader, Complaint(self.group.id, epoch))
+        return DISK_HANGS_HERE if self.cannot_write and not is_following else ""

@@ -5,6 +5,10 @@ until it is known to be stable: a member sees it delivered, anybody else is told
 them once more; it numbers only what it does not have. ``known_seq``, how far we knew the stream to be when a submission
 was *first* sent, goes with it for ever: a copy that turns up an age later is refused as too old.
 
+When nobody on the node waits for it any more, because its users and strangers have left the group or lost it, what is
+outstanding is given up. They were told that it is not known what becomes of it; sending it on, perhaps much later when
+somebody on this node joins again, would help nobody. The numbers go on behind it.
+
 The window bounds what one node can have on its way, and so what a leader has to take in at once.
 
 A large payload is not sent to the leader but multicast, once; the leader gets its length and checksum. Only if the
@@ -45,17 +49,43 @@ SUBMIT_ENTRIES_MAX = 1_024
 class Submitter:
     """The outstanding submissions of this node to one group."""
 
+    __slots__ = (
+        "_bodies",
+        "_bytes",
+        "_first",
+        "_gap_closed_at",
+        "_known",
+        "_large_upto",
+        "_repeat_at",
+        "_repeats",
+        "_sent_upto",
+        "_timers",
+        "_to",
+        "_wait",
+        "ack",
+        "disseminate",
+        "given_up",
+        "inline_bytes_max",
+        "leader",
+        "refused_because",
+        "relays",
+        "stream",
+        "told",
+        "turn",
+    )  # a node has thousands
+
     def __init__(self, turn: Turn, stream: int, timers: Timers, inline_bytes_max: int) -> None:
         self.turn = turn
         self.stream = stream
         self.disseminate: Callable[[int, bytes], None] = lambda n, payload: None  # how large payloads leave
         self.told: Callable[[int], None] | None = None  # who does not see entries delivered
+        self.given_up: Callable[[], None] | None = None  # whom it concerns, too, if what is outstanding is given up
         self.inline_bytes_max = inline_bytes_max  # the same for all submissions to a group
         self._timers = timers
         self._bodies: deque[bytes] = deque()  # numbers first .. last
         self._bytes = 0
         self._large_upto = 0  # nothing beyond this number is large
-        self._known: deque[tuple[int, int]] = deque()  # (first number, how far we knew the stream when it was sent)
+        self._known: list[tuple[int, int]] = []  # (first number, how far we knew the stream when it was sent)
         self.relays: tuple[str, ...] = ()  # who passes on what does not reach the leader
         self._to = ""
         self._repeats = 0
@@ -111,6 +141,20 @@ class Submitter:
         waiting.extend(bodies)
         self._bytes += size
         return first
+
+    def submit_one(self, body: bytes) -> int:
+        """The same for a single one: what programs that submit one by one do most."""
+        waiting, size = self._bodies, len(body)
+        count = len(waiting)
+        if (
+            size > self.inline_bytes_max
+            or count >= OUTSTANDING_ENTRIES_MAX
+            or self._bytes + size > OUTSTANDING_BYTES_MAX
+        ):
+            return self.submit((body,))
+        waiting.append(body)
+        self._bytes += size
+        return self._first + count
 
     @property
     def has_unsent(self) -> bool:
@@ -180,7 +224,7 @@ class Submitter:
                 self._bytes -= len(self._bodies.popleft())
             self._first = upto_n + 1
         while len(self._known) > 1 and self._known[1][0] <= self._first:
-            self._known.popleft()
+            del self._known[0]
         if not self._bodies:
             self._repeat_at = math.inf
         elif self._repeat_at < math.inf:
@@ -188,15 +232,27 @@ class Submitter:
             self._repeat_at = self.turn.now + self._wait
         self._repeats = 0
 
-    def start_anew(self, after: int) -> None:
-        """What is outstanding was left lying too long and is never numbered: go on after what was.
+    def give_up(self) -> None:
+        """Who submitted was told that it is not known what becomes of it, and nobody waits for it any more.
 
-        The numbers are used again. A late copy of what had them before carries its old ``known_seq`` and is refused.
+        Nothing of it is sent again. It may be ordered yet, from what is on its way. Its numbers are not used again:
+        what is submitted next says that everything before is settled.
         """
+        self.start_anew(self.last)
+
+    def start_anew(self, after: int) -> None:
+        """What is outstanding was left lying too long and is never numbered: go on behind it, and behind what was.
+
+        No number is used again: a late copy, a second refusal, or a payload that servers still have under it, would be
+        taken for something else. What is sent next says that the numbers before it are settled.
+        """
+        last = max(self.last, after)
+        if last >= self._first:
+            self.turn.journal("given_up", group=self.stream, n=last, first=self._first)
         self._bodies.clear()
         self._known.clear()
         self._bytes = 0
-        self._first, self._sent_upto = after + 1, after
+        self._first, self._sent_upto = last + 1, last
         self._large_upto = 0
         self._repeat_at = math.inf
 

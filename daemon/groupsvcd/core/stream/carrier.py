@@ -60,5 +60,5 @@ class Carrier:
         """Make records last; then ``then`` leaves and ``done`` is called."""
         self.turn.persist(*records, then=then, done=done)
 
-    def forget(self) -> None:
+    def forget(self, promised: int) -> None:
         """The log is nobody's business any more. The domain stream always is."""

@@ -27,13 +27,11 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
 from functools import cached_property
 
 import msgspec
 
-from ..peer_messages import Beat, Data, Order, Promised, Repair, RepairAsk
-from .heritage import Heritage
+from ..peer_messages import Beat, Data, Order, Promised, Repair
 from .receiver import Receiver
 from .replica import Replica
 from .server import Server
@@ -47,7 +45,6 @@ class FastReplica(Replica):
     """A copy from which is delivered what is there, as soon as its view is known to be active."""
 
     sync_window = 5
-    heritage: Callable[[], Heritage] = staticmethod(lambda: Heritage((), ()))
 
     @cached_property
     def _unsettled(self) -> deque[tuple[int, bytes]]:
@@ -85,11 +82,6 @@ class FastReplica(Replica):
         """Go on behind a checkpoint."""
         self._unsettled.clear()
         super().skip_to(seq, state, epoch)
-
-    def answer_to(self, ask: RepairAsk) -> Repair | None:
-        """Who asks may never have heard of this view."""
-        answer = super().answer_to(ask)
-        return None if answer is None else msgspec.structs.replace(answer, views=self.heritage().views)
 
 
 class Courtesy:
@@ -145,11 +137,8 @@ class FastServer(Server):
 
     def report(self, *, whatever_there_is: bool = False) -> Promised:
         """The log, and what the others must know of it to choose."""
-        heritage = self.replica.heritage()
-        return msgspec.structs.replace(
-            super().report(whatever_there_is=whatever_there_is),
-            base=self.log.base, views=heritage.views, members=heritage.members,
-        )  # fmt: skip
+        report = super().report(whatever_there_is=whatever_there_is)
+        return msgspec.structs.replace(report, base=self.log.base, members=self.replica.heritage().members)
 
     def _hold(self, fresh: tuple[bytes, ...]) -> None:
         self.persisted_upto = self.log.last

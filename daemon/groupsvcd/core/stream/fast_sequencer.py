@@ -12,11 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-import msgspec
-
 from ..parameters import Timers
-from ..peer_messages import Beat
-from ..views import Views
 from .duplicates import DuplicateFilter
 from .sequencer import Sequencer
 from .server import Server
@@ -27,12 +23,11 @@ class FastSequencer(Sequencer):
 
     def __init__(
         self, server: Server, epoch: int, k: int, origins: DuplicateFilter, timers: Timers, *, window: int,
-        seen_by_all: Callable[[], int], views: Callable[[], Views],
+        seen_by_all: Callable[[], int],
     ) -> None:  # fmt: skip
         super().__init__(server, epoch, k, origins, timers)
         self._window = window
         self._seen_by_all = seen_by_all
-        self._views = views
         self._ends: deque[int] = deque()  # of the orders that nobody was asked to acknowledge
         self._is_wanted = False  # whether the next one asks
         self._wanted: deque[int] = deque()  # numbers of which somebody waits to hear that they are stable
@@ -45,6 +40,8 @@ class FastSequencer(Sequencer):
     @property
     def is_unheard(self) -> bool:
         """Whether k servers have been silent about what was ordered for so long that others may lead by now."""
+        if self.server.stable >= self.server.log.last:
+            self._unheard_since = None  # however that has become known
         return self._unheard_since is not None and self.turn.now - self._unheard_since > self._timers.leader_silent
 
     def flush(self) -> None:
@@ -57,6 +54,7 @@ class FastSequencer(Sequencer):
             while ends and ends[0] <= seen:
                 ends.popleft()
         self.ack_required = self._is_wanted or len(ends) >= self._window
+        is_all_stable = self.server.stable >= self.server.log.last
         super().flush()
         last = self.server.log.last
         if self._is_wanted:
@@ -68,7 +66,7 @@ class FastSequencer(Sequencer):
         else:
             ends.append(last)
         self._is_wanted = False
-        if self._unheard_since is None:
+        if self._unheard_since is None or is_all_stable:
             self._unheard_since = self.turn.now
         self.turn.round_trip.append(self._deliver)
 
@@ -91,7 +89,3 @@ class FastSequencer(Sequencer):
             is_awaited = True
         if is_awaited:
             super().tell_stable()
-
-    def beat(self) -> Beat:
-        """Where the stream stands, for those, too, who never heard of this view."""
-        return msgspec.structs.replace(super().beat(), views=self._views())

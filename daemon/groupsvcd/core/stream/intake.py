@@ -34,6 +34,7 @@ class Intake:
         self._known_last = 0
         self._attempts = 0
         self.ask_at = math.inf
+        self.begins_with_checkpoint = False  # who has a machine and nothing else: with the newest one, if there is any
 
     def offer(self, first_seq: int, entries: tuple[bytes, ...], now: float) -> tuple[bytes, ...]:
         """Take entries numbered from ``first_seq`` on; returns those that now continue the log."""
@@ -82,7 +83,7 @@ class Intake:
         self._attempts += 1
         wait = min(self._timers.repair_delay * 2 ** min(attempt + 1, 10), self._timers.repeat_max)
         self.ask_at = now + wait * (1 + 0.5 * self._rng.random())
-        first = self.log.last + 1
+        first = 0 if self.begins_with_checkpoint and not self.log.last else self.log.last + 1
         upto = min(self._pending, default=self._known_last + 1) - 1
         return (first, max(upto, first), attempt)
 

@@ -9,10 +9,12 @@ randomness, so that a hole shared by many does not become a storm (SAM-06). A pa
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from random import Random
 
 from ..parameters import Timers
 from ..peer_messages import Data, DataAsk
+from ..views import NodeId
 from .carrier import Carrier
 from .entries import Reference, decode_reference, fits, is_reference, payload_of, references_in
 from .log import Log
@@ -38,6 +40,7 @@ class Library:
         self._lacking: dict[PayloadId, int] = {}  # in the order of their entries
         self._attempts = 0
         self.ask_at = math.inf
+        self.numbered_upto: Callable[[NodeId], int] = lambda origin: 0  # what of an origin the host has had
 
     @property
     def complete_upto(self) -> int:
@@ -54,6 +57,10 @@ class Library:
     def lacks(self, payload_id: PayloadId) -> bool:
         """Whether an entry of the log waits for this payload."""
         return payload_id in self._lacking
+
+    def wants(self, payload_id: PayloadId) -> bool:
+        """Whether an entry waits for this payload, or may come that does."""
+        return self.lacks(payload_id) or payload_id[2] > self.numbered_upto(payload_id[:2])
 
     # --- The log changes ---
 
@@ -105,9 +112,11 @@ class Library:
     # --- Payloads come and go ---
 
     def take(self, data: Data) -> bool:
-        """A payload has come; whether it is new here."""
+        """A payload has come; whether it is new here, and of use."""
         payload_id = (data.origin, data.incarnation, data.n)
         seq = self._lacking.get(payload_id)
+        if not self.wants(payload_id):
+            return False
         if seq is not None and not fits(decode_reference(self._log.entry(seq)), data.payload):
             return False
         if seq is None:
@@ -118,6 +127,12 @@ class Library:
         if not self._lacking:
             self.ask_at = math.inf
         return True
+
+    def drop_numbered(self) -> None:
+        """The host has gone on behind entries that we never saw: their payloads wait for nothing any more."""
+        for payload_id in self.payloads.unordered:
+            if not self.wants(payload_id):
+                self.payloads.drop(payload_id)
 
     def answer(self, sender: str, ask: DataAsk) -> None:
         """Somebody misses payloads."""

@@ -18,21 +18,17 @@ from ..records import StoredStream
 class Log:
     """Contiguous entries ``base + 1 … last``, and the state after entry ``checkpoint_seq``."""
 
-    __slots__ = ("accepted", "base", "bytes", "checkpoint", "checkpoint_seq", "entries")
+    __slots__ = ("accepted", "base", "bytes", "checkpoint", "checkpoint_seq", "entries", "last")
 
     def __init__(self, stored: StoredStream | None = None) -> None:
         stored = stored or StoredStream()
         self.accepted = stored.accepted
         self.base = stored.base
         self.entries = list(stored.entries)
+        self.last = self.base + len(self.entries)  # number of the newest entry held
         self.bytes = sum(map(len, self.entries))  # of the entries kept
         self.checkpoint_seq = stored.checkpoint_seq
         self.checkpoint = stored.checkpoint
-
-    @property
-    def last(self) -> int:
-        """Number of the newest entry held."""
-        return self.base + len(self.entries)
 
     def entry(self, seq: int) -> bytes:
         """The entry with this number, which must be held."""
@@ -56,6 +52,7 @@ class Log:
     def append(self, entries: tuple[bytes, ...]) -> None:
         """Add entries at the end."""
         self.entries.extend(entries)
+        self.last += len(entries)
         self.bytes += sum(map(len, entries))
 
     def switch(self, epoch: int, keep_upto: int, entries: tuple[bytes, ...]) -> None:
@@ -63,6 +60,7 @@ class Log:
         invariant(self.base <= keep_upto <= self.last, f"log {self.base}..{self.last} cannot keep up to {keep_upto}")
         self.bytes -= sum(map(len, self.entries[keep_upto - self.base :]))
         del self.entries[keep_upto - self.base :]
+        self.last = keep_upto
         self.append(entries)
         self.accepted = epoch
 
@@ -70,7 +68,7 @@ class Log:
         """The state after ``seq`` is known; entries up to ``drop_upto`` are no longer kept."""
         invariant(drop_upto <= seq, f"checkpoint {seq} cannot drop up to {drop_upto}")
         if self.last < seq:
-            self.base, self.entries, self.bytes = seq, [], 0
+            self.base, self.last, self.entries, self.bytes = seq, seq, [], 0
         elif drop_upto > self.base:
             self.bytes -= sum(map(len, self.entries[: drop_upto - self.base]))
             del self.entries[: drop_upto - self.base]

@@ -63,14 +63,23 @@ class Payloads:
             self.bytes += len(payload)
 
     def put(self, payload_id: PayloadId, payload: bytes) -> bool:
-        """Keep a payload whose reference may come; False if it was here already, or there is no room."""
-        if payload_id in self._held or self._unordered_bytes + len(payload) > UNORDERED_BYTES_MAX:
+        """Keep a payload whose reference may come; False if it was here already, or there is no room.
+
+        There is always room for what comes before all others of its origin: it is the next to get a number, and servers
+        that are full of what comes behind it would wait for ever.
+        """
+        has_room = self._unordered_bytes + len(payload) <= UNORDERED_BYTES_MAX
+        if payload_id in self._held or not (has_room or self._is_first(payload_id)):
             return False
         self.bytes += len(payload)
         self._held[payload_id] = payload
         self._unordered[payload_id] = None
         self._unordered_bytes += len(payload)
         return True
+
+    def _is_first(self, payload_id: PayloadId) -> bool:
+        origin, n = payload_id[:2], payload_id[2]
+        return all(n < other[2] for other in self._unordered if other[:2] == origin)
 
     def ordered(self, payload_id: PayloadId) -> None:
         """Its reference is in the log: it stays as long as that entry."""

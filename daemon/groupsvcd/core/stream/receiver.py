@@ -77,6 +77,7 @@ class Receiver:
             self.replica.intake.expect(beat.last, self.turn.now)
             self.replica.began = beat.began
             self.replica.learn_discard(beat.discard)
+            self.replica.seen_said = max(self.replica.seen_said, beat.seen)
             self._learn_stable(beat.stable)
             self.replica.learn_advertised(Described(beat.checkpoint, beat.checkpoint_size, beat.checkpoint_crc))
             if self.delivered == beat.last or self.delivered != self._seen_told:
@@ -95,7 +96,7 @@ class Receiver:
             self.turn.mark("receiver-follows-a-server")
         upto = shared_upto(repair, self.epoch, replica.began)
         usable = usable_entries(repair, upto)
-        if upto >= repair.checkpoint_seq > replica.library.complete_upto:
+        if replica.needs_checkpoint(repair, upto):
             state = replica.take_checkpoint_block(sender, repair)
             if state is None:
                 return

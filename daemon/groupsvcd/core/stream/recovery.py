@@ -86,6 +86,7 @@ class Recovery:
         self.holders: dict[str, str] = {}  # name -> state id as the chosen log has it; empty without disks
         self.opened_by: dict[str, int] = {}
         self.views: Views = ()  # of the chosen log, if those who open it want to know
+        self.tail_may_be_lost = False  # whether that log lacks what was stable, for all we know
         self._about_choice: dict[str, Any] = {}  # what else the history says of it
         self.claimed_at = math.inf
         self.progress_at = turn.now
@@ -199,12 +200,14 @@ class Recovery:
         self._builder = None
         server, turn = self.server, self.turn
         known = server.stable
-        stable = max(report.stable for report in self.reports.values())
+        stable = min(max(report.stable for report in self.reports.values()), builder.reached)
         server.replica.leader = turn.node
         view = self.authority.view()
         self._open = Open(
-            server.stream, self.epoch, accepted, builder.reached, stable, server.log.checkpoint_seq, view, self.views
-        )
+            server.stream, self.epoch, accepted, builder.reached, stable, server.log.checkpoint_seq, view, self.views,
+            self.tail_may_be_lost,
+        )  # fmt: skip
+        server.replica.tail_may_be_lost = self.tail_may_be_lost
         server.install(self.epoch, builder, stable)
         first = max(known, server.log.base)
         tail = [[seq, crc32(server.log.entry(seq))] for seq in range(first + 1, server.log.last + 1)]

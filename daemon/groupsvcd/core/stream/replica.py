@@ -15,6 +15,7 @@ from random import Random
 import attrs
 
 from ..effects import Journal, SendToPeer
+from ..invariants import invariant
 from ..parameters import Timers
 from ..peer_messages import Block, BlockAsk, Repair, RepairAsk
 from ..records import (
@@ -25,11 +26,13 @@ from ..records import (
     Record,
     StoredStream,
 )
+from ..views import Views
 from .carrier import Carrier
 from .checkpoints import Checkpoints, Described
 from .delivery import Delivery, Host
 from .entries import Entry
 from .fetch import Fetch
+from .heritage import Heritage
 from .intake import Intake
 from .library import Library
 from .log import Log
@@ -65,7 +68,11 @@ class Replica:
         self.log = Log(stored)
         self.stable_said = stored.checkpoint_seq
         self.discard_said = self.log.base  # what the leader says that nobody needs any more
+        self.seen_said = 0  # up to where it says that everybody has delivered
+        self.tail_may_be_lost = False  # by the forced view in which this log was opened; until an entry says so
         self.began = 0  # number of the first entry of the view of this log, if it is known
+        self.views: Callable[[], Views] = tuple  # of what was delivered; only groups need to know
+        self.heritage: Callable[[], Heritage] = lambda: Heritage((), ())  # of the whole log
         self.timers = timers
         self.intake = Intake(self.log, timers, rng)
         self.library = Library(carrier, self.log, timers, rng)
@@ -125,10 +132,10 @@ class Replica:
         records.append(OpenRecord(self.stream, log.accepted, seq, tuple(log.between(seq + 1, log.last))))
         return records
 
-    def cease_to_store(self) -> None:
-        """No view counts on our copy any more: memory is enough for it."""
+    def cease_to_store(self, promised: int) -> None:
+        """No view counts on our copy any more: memory is enough for it. What was promised is not forgotten."""
         self.library.payloads.dropped = None
-        self.carrier.forget()
+        self.carrier.forget(promised)
 
     # --- Delivering ---
 
@@ -144,7 +151,12 @@ class Replica:
         return self.stable
 
     def deliver(self) -> None:
-        """Hand up what may be; where a checkpoint is due, up to there first."""
+        """Hand up what may be; where a checkpoint is due, up to there first.
+
+        Nothing without a lease, whatever comes from the disk then: the next beat repeats it.
+        """
+        if self.turn.now >= self.carrier.valid_until:
+            return
         while self.checkpoints.due <= self._deliverable:
             self._deliver_to_checkpoint()
             if self.carrier.is_over:
@@ -152,7 +164,7 @@ class Replica:
         self._delivery.advance(self.log, self._deliverable)
 
     def learn_discard(self, discard: int) -> None:
-        """Everybody has delivered what is up to ``discard``."""
+        """Everybody who is waited for has delivered what is up to ``discard``."""
         if discard > self.discard_said:
             self.discard_said = discard
         idle = self.discard_said >= self.log.last == self.delivered > self.log.checkpoint_seq
@@ -160,8 +172,9 @@ class Replica:
             self._take_checkpoint()  # nobody lags: an idle group needs no history
 
     def learn_advertised(self, described: Described) -> None:
-        """Enough servers have this checkpoint."""
+        """Enough servers have this checkpoint; and a moment to look for payloads that nothing refers to."""
         if self.retention.until_discarded:
+            self.library.drop_numbered()
             self.checkpoints.advertise(described)
             self._drop()
 
@@ -217,6 +230,7 @@ class Replica:
 
     def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
         """Go on behind a checkpoint: what we miss is no longer kept anywhere, or we begin here."""
+        invariant(seq > self.delivered, f"checkpoint {seq} is older than what was delivered, {self.delivered}")
         self.log.set_checkpoint(seq, state, seq)
         self.library.dropped(self.log.base)
         self.checkpoints.took(seq, state)
@@ -275,7 +289,14 @@ class Replica:
         entries = log.slice(ask.first, ask.upto, REPAIR_BYTES_MAX)
         if not entries:
             return None
-        return Repair(self.stream, log.accepted, self.stable, ask.first, entries, began=self.began)
+        return Repair(
+            self.stream, log.accepted, self.stable, ask.first, entries, began=self.began, views=self.known_views
+        )
+
+    @property
+    def known_views(self) -> Views:
+        """The views of this log, for who has never heard of its newest; () if they are not all known."""
+        return self.views() if self.delivered >= self.began >= 1 else ()
 
     def _checkpoint_block(self, ask: RepairAsk) -> Repair:
         log = self.log
@@ -286,7 +307,7 @@ class Replica:
         entries = log.slice(seq + 1, ask.upto, REPAIR_BYTES_MAX) if end >= len(state) else ()
         return Repair(
             self.stream, log.accepted, self.stable, seq + 1, entries,
-            seq, offset, len(state), state[offset:end], self.began, checkpoint_crc=described.crc,
+            seq, offset, len(state), state[offset:end], self.began, self.known_views, described.crc, log.base + 1,
         )  # fmt: skip
 
     def on_block_ask(self, sender: str, ask: BlockAsk) -> None:
@@ -299,12 +320,24 @@ class Replica:
         block = Block(self.stream, log.accepted, self.stable, *described, ask.offset, state[ask.offset : end])
         self.carrier.send(sender, block)
 
+    def needs_checkpoint(self, repair: Repair, upto: float) -> bool:
+        """Whether an answer has to tell of a checkpoint because what we lack *now* is no longer kept.
+
+        The ask may be long ago; what it was about came another way, and of the rest the sender still has everything. A
+        copy that has nothing yet begins with a checkpoint in any case.
+        """
+        complete = self.library.complete_upto
+        is_kept = complete > 0 and 0 < repair.kept_from <= complete + 1
+        return upto >= repair.checkpoint_seq > complete and not is_kept
+
     def take_checkpoint_block(self, sender: str, repair: Repair) -> bytes | None:
         """What we miss is no longer kept: this is the first block of a checkpoint. Returns it once it is whole."""
         if sender in self._suspects:
             return None  # ask the next one
         described = Described(repair.checkpoint_seq, repair.checkpoint_bytes, repair.checkpoint_crc)
         if self.fetch is None:
+            if repair.checkpoint_offset:
+                return None  # an answer of long ago
             others = [name for name in self.servers if name not in (self.turn.node, self.leader, *self._suspects)]
             sources = [sender, *others] if self.retention.until_discarded else [sender]  # voters do not advertise
             block_bytes = max(len(repair.checkpoint), 1)
@@ -312,12 +345,12 @@ class Replica:
         return self.take_block(sender, described, repair.checkpoint_offset, repair.checkpoint)
 
     def take_block(self, sender: str, described: Described, offset: int, block: bytes) -> bytes | None:
-        """A block of the checkpoint that we fetch; returns the whole once it is there."""
+        """A block of the checkpoint that we fetch; returns the whole once it is there, and still needed."""
         fetch = self.fetch
         if fetch is None or described.seq != fetch.described.seq:
             return None
         fetch.take(sender, described, offset, block)
-        if not fetch.is_whole:
+        if not fetch.is_whole or described.seq <= self.library.complete_upto:
             self._fetch_on()
             return None
         state = fetch.state
@@ -342,9 +375,10 @@ class Replica:
         fetch = self.fetch
         if fetch is None:
             return
-        for server, offset, size in fetch.next_asks(self.turn.now):
+        is_needed = fetch.described.seq > self.library.complete_upto
+        for server, offset, size in fetch.next_asks(self.turn.now) if is_needed else ():
             self.carrier.send(server, BlockAsk(self.stream, fetch.described.seq, offset, size))
-        if fetch.is_hopeless or fetch.described.seq <= self.library.complete_upto:
+        if fetch.is_hopeless or not is_needed:
             self.turn.mark("checkpoint-fetch-given-up")
             self._fetch_anew(None)
 

@@ -18,6 +18,7 @@ from zlib import crc32
 from ..invariants import invariant
 from ..parameters import Timers
 from ..peer_messages import Beat, Held, Order
+from ..views import Views
 from .duplicates import DuplicateFilter
 from .entries import encode_entry, encode_reference, encode_run
 from .server import Server
@@ -46,7 +47,9 @@ class Sequencer:
         self._nearly_told = 0  # up to where a server that holds the entries knows that they are stable
         self._beat_at = math.inf
         self.discard = 0
+        self.seen = 0  # every member of a group has delivered so much
         self.began = 0  # number of the first entry of a group's view
+        self.views: Views = ()  # of a group's log, this one included, for those who never heard of it
         self.servers_suffice = False  # whether nobody but servers follows the stream
 
     @property
@@ -193,7 +196,7 @@ class Sequencer:
         seq, size, crc = server.replica.checkpoints.advertised
         return Beat(
             server.stream, self.epoch, server.log.last, server.stable, seq, self.discard, self.began, self._nearly(),
-            checkpoint_size=size, checkpoint_crc=crc,
+            views=self.views, checkpoint_size=size, checkpoint_crc=crc, seen=self.seen,
         )  # fmt: skip
 
     @property

@@ -40,9 +40,15 @@ from ..records import AppendRecord, CheckpointRecord, OpenRecord, PayloadRecord,
 from .builder import Builder
 from .checkpoints import Described
 from .delivery import Holders
-from .log import Log
+from .entries import decode_entry, is_reference
 from .payloads import PayloadId
 from .replica import Replica, shared_upto, usable_entries
+
+HELD_PATIENCE_S = 0.01
+"""How long a server may keep its Held to itself when another one's is on its way."""
+
+HELD_PATIENCE_ORDERS = 8
+"""And for how many Orders."""
 
 
 class Server:
@@ -54,6 +60,7 @@ class Server:
 
     def __init__(self, replica: Replica, promised: int, k: int, *, complete: bool = True) -> None:
         self.replica = replica
+        self.log = replica.log  # what we hold
         self.turn = replica.turn
         self.carrier = replica.carrier
         self.stream = replica.stream
@@ -64,6 +71,8 @@ class Server:
         self.accepted_persisted = replica.log.accepted if complete else 0
         self.heard_at = self.turn.now  # when the leader of the accepted epoch was last heard
         self._has_news = False  # whether Held is to be said at the end of this step
+        self._say_held_at = math.inf  # if it can wait until then
+        self._unsaid = 0  # Orders that it has not been said of
         self._is_to_deliver = False  # when what was announced in this step has left
         self._nearly = 0  # up to where the leader needs one more server, as it said in the accepted epoch
         self.builder: Builder | None = None
@@ -75,11 +84,6 @@ class Server:
     def servers(self) -> tuple[str, ...]:
         """The nodes that hold the stream."""
         return self.replica.servers
-
-    @property
-    def log(self) -> Log:
-        """What we hold."""
-        return self.replica.log
 
     @property
     def leader(self) -> str:
@@ -123,7 +127,8 @@ class Server:
         return Promised(
             self.stream, self.promised, log.accepted, self.replica.library.complete_upto, self.stable,
             log.checkpoint_seq,
-            holders.state_id, holders.voters,
+            holders.state_id, holders.voters, views=self.replica.heritage().views,
+            tail_may_be_lost=self.replica.tail_may_be_lost,
         )  # fmt: skip
 
     def holders(self) -> Holders:
@@ -164,6 +169,7 @@ class Server:
             self.replica.intake.expect(beat.last, self.turn.now)
             self.replica.began = beat.began
             self.replica.learn_discard(beat.discard)
+            self.replica.seen_said = max(self.replica.seen_said, beat.seen)
             self.learn_stable(beat.stable)
             self.replica.learn_advertised(Described(beat.checkpoint, beat.checkpoint_size, beat.checkpoint_crc))
             self.say_held(beat.round)
@@ -193,6 +199,8 @@ class Server:
         epoch, upto = self.log.accepted, self.log.last
         if not self.carrier.durable:  # memory is all there is: one word for all that this step brings
             self.persisted_upto = upto
+            if self._can_wait(fresh[-1], upto):
+                return
             if not self._has_news:
                 self._has_news = True
                 self.turn.round_trip.append(self._say_news)
@@ -206,6 +214,26 @@ class Server:
 
         record = AppendRecord(self.stream, upto - len(fresh) + 1, fresh)
         self.replica.write(record, then=self._held(upto), done=safe)
+
+    def _can_wait(self, newest: bytes, upto: int) -> bool:
+        """Whether our Held is not the one that is needed: one more server is enough, and who submitted this is one.
+
+        It says Held with what it submits next. Ours would only wake the leader; it is said after a few Orders, or a
+        moment later, in case that other one has died. What is stable by our holding it we deliver at once all the same.
+        """
+        if upto > self._nearly or is_reference(newest) or not self.carrier.delivers_batches:
+            return False
+        origin = decode_entry(newest).origin
+        if origin in ("", self.turn.node, self.leader) or origin not in self.servers:
+            return False
+        self._unsaid += 1
+        if self._unsaid >= HELD_PATIENCE_ORDERS:
+            return False
+        self._say_held_at = self.turn.now + HELD_PATIENCE_S
+        if self.accepted_persisted == self.log.accepted == self.promised and self.turn.now < self.carrier.valid_until:
+            self.turn.journal("held", group=self.stream, epoch=self.log.accepted, seq=self.held_upto)
+            self.learn_stable(min(self.held_upto, self._nearly))
+        return True
 
     def _say_news(self) -> None:
         self._has_news = False
@@ -276,14 +304,17 @@ class Server:
     def say_held(self, round: int = 0) -> None:
         """Tell the leader what is safe here, unless a higher epoch was promised or nothing is accepted yet.
 
-        If we are the one server that was missing, we know before anybody else that it is stable, and need not be told.
+        Not without a lease: the next beat asks again. If we are the one server that was missing, we know before anybody
+        else that it is stable, and need not be told.
         """
         epoch = self.log.accepted
-        if epoch == self.promised == self.accepted_persisted and self.leader:
+        self._say_held_at, self._unsaid = math.inf, 0
+        if not self.leader or self.turn.now >= self.carrier.valid_until:
+            return
+        if epoch == self.promised == self.accepted_persisted:
             upto = self.held_upto
             self.turn.journal("held", group=self.stream, epoch=epoch, seq=upto)
-            if self.turn.now < self.carrier.valid_until:
-                self.learn_stable(min(upto, self._nearly))
+            self.learn_stable(min(upto, self._nearly))
             self.carrier.vouch(self.leader, Held(self.stream, epoch, upto, self.delivered, round))
 
     def learn_stable(self, stable: int) -> None:
@@ -345,6 +376,7 @@ class Server:
             self.builder, self._building = None, None
             if message.view is not None:
                 self.replica.servers, self.k = message.view.names, message.view.k
+            self.replica.tail_may_be_lost = message.tail_may_be_lost
             self.install(message.epoch, builder, message.stable)
             return
         ask = builder.next_ask(self.turn.now)
@@ -371,7 +403,6 @@ class Server:
         known_stable = self.stable
         if builder.checkpoint_seq:
             seq, state = builder.checkpoint_seq, builder.checkpoint
-            invariant(seq > self.delivered, f"checkpoint {seq} is older than what was delivered, {self.delivered}")
             replica.skip_to(seq, state, epoch)
             records.append(CheckpointRecord(self.stream, seq, state, seq))
             self.turn.mark("checkpoint-fetched")
@@ -419,7 +450,7 @@ class Server:
         if repair.accepted > self.log.accepted:
             return  # a server enters a higher epoch by Open alone
         upto = shared_upto(repair, self.log.accepted, replica.began)
-        if upto >= repair.checkpoint_seq > replica.library.complete_upto:
+        if replica.needs_checkpoint(repair, upto):
             state = replica.take_checkpoint_block(sender, repair)
             if state is None:
                 return
@@ -461,11 +492,16 @@ class Server:
         """When the next repetition is due."""
         if self.builder is not None:
             return self.builder.ask_at
-        return self.replica.ask_at if self.log.accepted == self.promised else math.inf
+        return min(self.replica.ask_at, self._say_held_at) if self.log.accepted == self.promised else math.inf
 
     def tick(self) -> None:
         """Ask again for what is still missing."""
         if self.builder is not None:
             self._build_on()
-        elif self.log.accepted == self.promised and self.turn.now >= self.replica.ask_at:
-            self.replica.ask_for_missing()
+        elif self.log.accepted == self.promised:
+            if self.turn.now >= self.replica.ask_at:
+                self.replica.ask_for_missing()
+            if self.turn.now >= self._say_held_at:
+                self._say_held_at = math.inf
+                if self.turn.now < self.carrier.valid_until:  # else the next beat asks
+                    self.say_held()

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import attrs
 
 from .eras import Era
-from .invocations import Call, CallKey, call_key, calls_of
+from .invocations import Call, CallKey, call_key
 from .linearizability import Operation, Undecided, obstacle
 from .lives import LIFE_OPS
 from .verdict import Violation
@@ -43,7 +43,7 @@ def k1(era: Era) -> Iterator[Violation]:
 
     Calls carried over from an earlier era may or may not have taken effect in this one.
     """
-    calls = calls_of(era.events, era.carried)
+    calls = era.calls
     yield from _ends(era, calls)
     config: dict[str, list[Call]] = defaultdict(list)
     groups: dict[str, list[Call]] = defaultdict(list)

@@ -18,7 +18,8 @@ import attrs
 
 from groupsvc.wire.history import HistoryEvent
 
-from .invocations import call_key
+from .invocations import Call, CallKey, call_key, calls_of
+from .lines_by_op import LinesByOp
 from .lives import LIFE_OPS, Lives, record_kind
 
 LEASE_DEFAULT = 2.0
@@ -37,6 +38,16 @@ class Era:
     start: int = 0  # the number of the first event that is its own
     lease: float = LEASE_DEFAULT
     carried: frozenset[tuple[str, int]] = frozenset()  # (client, id) of calls invoked in an earlier era
+    calls: dict[CallKey, Call] = attrs.field(init=False)  # of clients
+    _of_domain: LinesByOp = attrs.field(init=False)
+
+    @calls.default
+    def _calls(self) -> dict[CallKey, Call]:
+        return calls_of(self.events, self.carried)
+
+    @_of_domain.default
+    def _by_op(self) -> LinesByOp:
+        return LinesByOp([line for line in self.events if line.group == 0])
 
     @property
     def majority(self) -> int:
@@ -50,8 +61,7 @@ class Era:
 
     def of(self, *ops: str) -> Iterator[HistoryEvent]:
         """The daemons' and the driver's lines with these names, of the domain stream, in order."""
-        wanted = frozenset(ops)
-        return (line for line in self.events if line.op in wanted and line.type == "event" and line.group == 0)
+        return self._of_domain.of(ops)
 
     def covered_by_majority(self, value_of: dict[str, int]) -> int:
         """The largest number that a majority of voters has reached or passed."""

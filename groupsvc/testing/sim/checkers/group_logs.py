@@ -7,6 +7,7 @@ that were lost with a forced view are judged apart (see ``lineage``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import attrs
@@ -14,6 +15,7 @@ import attrs
 from groupsvc.wire.history import HistoryEvent
 
 from .group_streams import ENDS_OF_PROCESSES, GroupStream, Part, members_of
+from .lineage import Lineage
 from .verdict import Violation
 
 
@@ -75,8 +77,8 @@ def b2(stream: GroupStream) -> Iterator[Violation]:
         elif line.origin:
             delivered.add((line.node, line.origin, line.n))
             anywhere.add((line.origin, line.n))
-    for line in stream.lines:
-        if line.op == "submit" and line.type == "ok":
+    for line in stream.of(calls=("submit",)):
+        if line.type == "ok":
             origin = f"{line.node}/{line.inc}"
             if line.result.get("seq") is None:
                 is_true = (origin, line.n) in anywhere
@@ -108,7 +110,8 @@ def b3(stream: GroupStream) -> Iterator[Violation]:
         me = (line.node, line.inc)
         if line.op == "restored" or line.op == "delivered":
             reached[me] = line.seq
-            if line.op == "delivered" and line.seq > top and not stream.lineage.is_void(line.seq, line.epoch):
+            is_void = line.op == "restored" or stream.lineage.is_void(line.seq, line.epoch, line.crc)
+            if line.seq > top and not is_void:
                 top, shown_by = line.seq, line.node
         else:
             for part in [part for part in reached if part[0] == line.node]:
@@ -120,15 +123,22 @@ def b3(stream: GroupStream) -> Iterator[Violation]:
 
 def _thrown_away(stream: GroupStream) -> Iterator[Violation]:
     reached: dict[Part, int] = {}
+    inserted: dict[Part, int] = {}  # since which entry it counts
     lists: dict[Part, tuple[Part, ...]] = {}
+    newest_list = 0
     bases: dict[str, int] = {}  # behind which entry the log on a disk begins
     ordered = 0
-    for line in stream.of("members", "ordered", "restored", "delivered", "discarding", "persisted"):
+    for line in stream.of("members", "ordered", "restored", "delivered", "discarding", "persisted", "group_lost"):
         me = (line.node, line.inc)
         if line.op == "members":
             lists[me] = members_of(line)
+            if line.seq > newest_list:
+                newest_list = line.seq
+                inserted = {part: inserted.get(part, line.seq) for part in lists[me]}
         elif line.op == "ordered":
             ordered = max(ordered, line.seq)
+        elif line.op == "group_lost":
+            reached.pop(me, None)  # if it is listed, then because it comes again and has not begun yet
         elif line.op == "persisted" or line.op == "discarding":
             upto = line.seq
             if line.op == "persisted":
@@ -136,8 +146,8 @@ def _thrown_away(stream: GroupStream) -> Iterator[Violation]:
                 bases[line.node] = upto or before
                 if upto <= before or not line.epoch:  # without an epoch: the disk begins to have a log, with this
                     continue
-            # Who has nothing yet, because it has a machine, is given a checkpoint, and waits for no entry before it.
-            lacking = [part for part in lists.get(me, ()) if 0 < reached.get(part, upto) < upto]
+            # Who comes with a machine, or with its disk, waits for nothing before its insertion: it can be given that.
+            lacking = [part for part in lists.get(me, ()) if inserted.get(part, 0) <= reached.get(part, upto) < upto]
             if lacking and ordered <= stream.history_entries_max:
                 name, inc = lacking[0]
                 text = f"{line.node} drops entries up to {upto}; {name}/{inc} has only {reached[name, inc]}"
@@ -184,34 +194,40 @@ def b5(stream: GroupStream) -> Iterator[Violation]:
 
     *FIFO*: in one run the messages of an origin come in the order of their numbers, without a gap; who begins in the
     middle of the stream may begin anywhere. After a forced view those numbers may be missing that had been delivered to
-    somebody before: they are lost with its tail, and their origin knows them as done.
+    somebody before: they are lost with its tail, and their origin knows them as done. And those may be missing that the
+    origin has given up (``given_up``), because who had submitted them had ended its part.
 
     *Causal*: what a node submits after it has delivered an entry is ordered behind that entry; unless entries were lost
     with a forced view, whose numbers are given again.
     """
     cuts = stream.lineage.cuts
     shown: dict[str, int] = {}  # origin -> highest number that was ever delivered
+    given_up: dict[str, set[int]] = {}  # origin -> numbers
     next_n: dict[Part, dict[str, int]] = {}
     reached: dict[Part, int] = {}
     known: dict[tuple[str, int], int] = {}  # message -> what its node had delivered when it was submitted
-    for line in stream.lines:
+    for line in stream.of("restored", "delivered", "given_up", calls=("submit",)):
         me = (line.node, line.inc)
-        if line.type == "invoke":
-            if line.op == "submit":
+        if line.op == "submit":
+            if line.type == "invoke":
                 known[f"{line.node}/{line.inc}", line.n] = reached.get(me, 0)
+        elif line.op == "given_up":
+            numbers = range(int(line.args["first"]), line.n + 1)
+            given_up.setdefault(f"{line.node}/{line.inc}", set()).update(numbers)
         elif line.op == "restored":
             reached[me] = line.seq
             next_n.pop(me, None)
-        elif line.op == "delivered":
+        else:
             reached[me] = line.seq
             if not line.origin:
                 continue
             mine = next_n.setdefault(me, {})
             expected = mine.get(line.origin, line.n)
             mine[line.origin] = line.n + 1
-            lost = bool(cuts) and expected < line.n <= shown.get(line.origin, 0) + 1
-            shown[line.origin] = max(line.n, shown.get(line.origin, 0))
-            if line.n != expected and not lost:
+            before, gone = shown.get(line.origin, 0), given_up.get(line.origin, set())
+            is_known = all((cuts and n <= before) or n in gone for n in range(expected, line.n))
+            shown[line.origin] = max(line.n, before)
+            if line.n < expected or not is_known:
                 text = f"{line.node} delivered message {line.n} of {line.origin}, {expected} would have been next"
                 yield Violation("B5", text, line.i)
             before = known.get((line.origin, line.n), 0)
@@ -222,10 +238,14 @@ def b5(stream: GroupStream) -> Iterator[Violation]:
 
 @attrs.define
 class _Run:
-    """What one incarnation has delivered that a forced view does without."""
+    """What one incarnation has delivered that some forced view does without, as (number, epoch, CRC)."""
 
-    seq: int
-    voided_by: int
+    cut: list[tuple[int, int, int]] = attrs.field(factory=list)
+    epoch: int = 0  # in which it delivered last
+
+    def lost_in(self, lineage: Lineage, epoch: float) -> int:
+        """The first of them that the log of this epoch is without; 0 if it has them all."""
+        return min((entry[0] for entry in self.cut if lineage.is_without(*entry, epoch)), default=0)
 
 
 def b6(stream: GroupStream) -> Iterator[Violation]:
@@ -234,7 +254,7 @@ def b6(stream: GroupStream) -> Iterator[Violation]:
     The log recovered for an epoch has everything that was delivered in lower ones, with the same bytes, whether
     its view ever became active or not; unless it is forced (``Lineage.losses``). Where entries are lost with a forced
     view, nobody who has delivered one of them delivers anything more in that epoch or above: its part has ended
-    (``group_lost``), and in a converged run it has in time.
+    (``group_lost``), and in a converged run it has in time. A later forced view may have them again.
     """
     yield from (loss for loss in stream.lineage.losses if loss.invariant == "B6")
     if not stream.lineage.cuts:
@@ -245,17 +265,20 @@ def b6(stream: GroupStream) -> Iterator[Violation]:
         if line.op == "restored":
             runs.pop(me, None)
         elif line.op == "delivered":
-            run = runs.get(me)
-            if run is not None and line.epoch >= run.voided_by:
-                text = f"{line.node} goes on with {line.seq} in epoch {line.epoch}, which is without its {run.seq}"
+            run = runs.setdefault(me, _Run())
+            lost = run.lost_in(stream.lineage, line.epoch) if line.epoch != run.epoch else 0
+            run.epoch = line.epoch
+            if lost:
+                text = f"{line.node} goes on with {line.seq} in epoch {line.epoch}, which is without its {lost}"
                 yield Violation("B6", text, line.i)
-            voided_by = stream.lineage.voided_by(line.seq, line.epoch)
-            if voided_by and run is None:
-                runs[me] = _Run(line.seq, voided_by)
+            if stream.lineage.is_ever_cut(line.seq, line.epoch):
+                run.cut.append((line.seq, line.epoch, line.crc))
         else:
             for part in [part for part in runs if part[0] == line.node]:
                 del runs[part]
     if stream.converged:
         for (node, _), run in sorted(runs.items()):
-            text = f"{node} still follows, with its {run.seq} that epoch {run.voided_by} is without"
-            yield Violation("B6", text, stream.end)
+            lost = run.lost_in(stream.lineage, math.inf)
+            if lost:
+                text = f"{node} still follows, with its {lost} that the group is without"
+                yield Violation("B6", text, stream.end)

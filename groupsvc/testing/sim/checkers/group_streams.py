@@ -21,6 +21,7 @@ from groupsvc.wire.history import HistoryEvent
 
 from .eras import LEASE_DEFAULT
 from .lineage import Lineage
+from .lines_by_op import LinesByOp
 from .lives import Lives
 from .survivors import SURVIVORS_OPS, survivors
 
@@ -41,7 +42,7 @@ of the entry as it is to stand in the stream, or 0 if its program, being no memb
 tells ``seq`` if the program, being a member, has seen it there.
 """
 
-SHARED_OPS = frozenset({"boot", "crash", "halted", "down_learned", "node_down", "node_gone"})
+SHARED_OPS = frozenset({"boot", "crash", "halted", "down_learned", "node_down", "node_gone", "list_installed"})
 """What the domain knows and every group is concerned with."""
 
 ENDS_OF_PROCESSES = frozenset({"crash", "halted", "down_learned"})
@@ -77,20 +78,19 @@ class GroupStream:
     ) -> None:  # fmt: skip
         self.id = group
         self.history_entries_max = history_entries_max  # how far a member may lag; 0: nobody has said
-        self.lines = lines
+        self._lines = LinesByOp(lines)
         self.submitted = submitted
         self.converged = converged
         self.end = end
         self.views = _views(self.of("granted", "view_installed", "view_active"))
         self.fast = any(line.args.get("delivery") == "fast" for line in self.of("view_active"))
         bound = survivors(self.of(*SURVIVORS_OPS), lease) if self.fast else None
-        self.lineage = Lineage(self.of("ordered", "stable", "recovered", "delivered"), self.views, bound)
+        self.lineage = Lineage(self.of("ordered", "stable", "recovered", "restored", "delivered"), self.views, bound)
         self.durable = any(isinstance(which, str) for view in self.views.values() for _, which in view.servers)
 
-    def of(self, *ops: str) -> Iterator[HistoryEvent]:
-        """The daemons' and the driver's lines with these names, in order."""
-        wanted = frozenset(ops)
-        return (line for line in self.lines if line.op in wanted and line.type == "event")
+    def of(self, *ops: str, calls: Iterable[str] = ()) -> Iterator[HistoryEvent]:
+        """The daemons' and the driver's lines with these names, and those of programs' ``calls``, in order."""
+        return self._lines.of(ops, calls)
 
     def active_views(self) -> list[GroupView]:
         """The views that a leader knew to be active, by epoch."""

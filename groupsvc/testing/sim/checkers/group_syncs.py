@@ -37,7 +37,7 @@ def k2(stream: GroupStream) -> Iterator[Violation]:
     reached: dict[Part, int] = {}
     asked: dict[tuple[str, int], int] = {}
     told: list[_Told] = []
-    for line in stream.lines:
+    for line in stream.of("delivered", "restored", *ENDS_OF_PROCESSES, calls=("sync",)):
         if line.t > now:
             yield from _lacking(told, reached)
             told, before, now = [], top, line.t
@@ -50,9 +50,9 @@ def k2(stream: GroupStream) -> Iterator[Violation]:
                 told.append(_Told(part, line.t, line.i, line.who, asked.pop(key)))
         elif line.op in ("delivered", "restored"):
             reached[part] = line.seq
-            if line.op == "delivered" and not stream.lineage.is_void(line.seq, line.epoch):
+            if line.op == "delivered" and not stream.lineage.is_void(line.seq, line.epoch, line.crc):
                 top = max(top, line.seq)
-        elif line.op in ENDS_OF_PROCESSES:
+        else:
             told = [one for one in told if one.part[0] != line.node]  # it may not have written all it did
     yield from _lacking(told, reached)
 

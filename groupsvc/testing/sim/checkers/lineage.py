@@ -10,6 +10,11 @@ Where a branch begins is read from the log that was recovered for the view: at t
 contradicts something that had been delivered, or announced stable, in a lower epoch. A view that loses something and
 was not allowed to is a ``loss``: B6 if it had been delivered, L4 if it had been announced.
 
+A branch can come back. C is gone, too, and D, which followed A and B and was cut off from C, is all that is left: the
+next forced view has the first entries 39 and 40 again, and it is C's that are void. So of each cut it is known what the
+log has from there on, as far as its leader delivered it or told it with ``recovered``; who has delivered just that goes
+on rightly.
+
 Allowed are forced views, and views that may have taken over the log of a forced one that was granted but never became
 active: the directory's grants after a server went down are not marked as forced, and a server that had accepted the
 forced view's log brings it with it. Of a view of which nobody wrote down whether it is forced (its leader does when it
@@ -21,6 +26,7 @@ waited for in vain (see ``survivors``); what was announced stable it may not los
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -35,6 +41,15 @@ if TYPE_CHECKING:
     from .group_streams import GroupView
 
 
+@attrs.frozen
+class Cut:
+    """Where the log of a view goes on without something that had been delivered or announced before."""
+
+    epoch: int
+    first: int  # the first number that is void below the epoch
+    brought: Mapping[int, int]  # number -> CRC: what that log has from there on
+
+
 @attrs.define
 class _Log:
     """What is known of one epoch."""
@@ -44,6 +59,7 @@ class _Log:
     led: dict[int, int] = attrs.field(factory=dict)  # what its leader recovered and ordered
     announced: int = 0  # highest number that its leader called stable
     recovered: HistoryEvent | None = None
+    leaders: Mapping[int, int] = attrs.field(factory=dict)  # number -> CRC: what its leader had delivered by then
 
 
 class Lineage:
@@ -53,17 +69,22 @@ class Lineage:
         self, lines: Iterable[HistoryEvent], views: Mapping[int, GroupView],
         survivors: Mapping[int, frozenset[Part]] | None = None,
     ) -> None:  # fmt: skip
-        self.cuts: list[tuple[int, int]] = []  # (epoch of a view, first number that is void below it), by epoch
+        self.cuts: list[Cut] = []  # by epoch
         self.losses: list[Violation] = []
         self._views = views
         self._survivors = survivors  # of a fast group, by the position of each ``recovered``
         logs: dict[int, _Log] = {}
+        runs: dict[Part, dict[int, int]] = {}  # what each node has delivered since it began
         for line in lines:
+            if line.op == "restored":
+                runs.pop((line.node, line.inc), None)
+                continue
             log = logs.get(line.epoch)
             if log is None:
                 log = logs[line.epoch] = _Log()
             if line.op == "delivered":
                 log.delivered.setdefault(line.seq, line.crc)
+                runs.setdefault((line.node, line.inc), {})[line.seq] = line.crc
                 if survivors is not None:
                     log.delivered_by.append((line.seq, line.crc, (line.node, line.inc)))
             elif line.op == "ordered":
@@ -72,23 +93,31 @@ class Lineage:
                 log.announced = max(log.announced, line.seq)
             else:
                 log.recovered = line
+                log.leaders = dict(runs.get((line.node, line.inc), ()))
                 log.led.update((int(seq), int(crc)) for seq, crc in line.args["tail"])
         self._follow(logs)
 
     def branch(self, seq: int, epoch: int) -> int:
         """The branch of the entry with this number, delivered in this epoch."""
-        for forced, first in reversed(self.cuts):
-            if forced <= epoch and first <= seq:
-                return forced
+        for cut in reversed(self.cuts):
+            if cut.epoch <= epoch and cut.first <= seq:
+                return cut.epoch
         return 0
 
-    def is_void(self, seq: int, epoch: int) -> bool:
-        """Whether the entry with this number, delivered in this epoch, was lost with a forced view."""
-        return any(forced > epoch and first <= seq for forced, first in self.cuts)
+    def is_void(self, seq: int, epoch: int, crc: int) -> bool:
+        """Whether this entry, delivered in this epoch, is not in the log as it was in the end."""
+        return self.is_without(seq, epoch, crc, math.inf)
 
-    def voided_by(self, seq: int, epoch: int) -> int:
-        """The lowest epoch that goes on without this entry; 0 if none does."""
-        return next((forced for forced, first in self.cuts if forced > epoch and first <= seq), 0)
+    def is_without(self, seq: int, epoch: int, crc: int, later: float) -> bool:
+        """Whether the log of a later epoch goes on without this entry: the last cut between the two decides."""
+        for cut in reversed(self.cuts):
+            if epoch < cut.epoch <= later and cut.first <= seq:
+                return cut.brought.get(seq) != crc
+        return False
+
+    def is_ever_cut(self, seq: int, epoch: int) -> bool:
+        """Whether any later epoch began without an entry of this number."""
+        return any(cut.epoch > epoch and cut.first <= seq for cut in self.cuts)
 
     def _follow(self, logs: Mapping[int, _Log]) -> None:
         delivered: dict[int, tuple[int, int]] = {}  # number -> CRC, epoch: what no view may lose
@@ -101,9 +130,10 @@ class Lineage:
             if log.recovered is not None:
                 if self._survivors is not None and not self._may_lose(epoch, effective):
                     self._ask_survivors(log.recovered, by_whom, self._survivors.get(log.recovered.i, frozenset()))
-                self._judge(log.recovered, delivered, announced, effective)
-            if self.cuts:
-                by_whom = [one for one in by_whom if not self.is_void(one[0], epoch - 1)]
+                self._judge(log, delivered, announced, effective)
+            if self.cuts and self.cuts[-1].epoch == epoch:
+                cut = self.cuts[-1]
+                by_whom = [one for one in by_whom if one[0] < cut.first or cut.brought.get(one[0]) == one[1]]
             by_whom += log.delivered_by
             for seq, crc in log.delivered.items():
                 delivered.setdefault(seq, (crc, epoch))
@@ -126,16 +156,20 @@ class Lineage:
 
     def _judge(
         self,
-        recovered: HistoryEvent,
+        led: _Log,
         delivered: dict[int, tuple[int, int]],
         announced: dict[int, tuple[int, int]],
         effective: set[int],
     ) -> None:
+        recovered = led.recovered
+        assert recovered is not None
         epoch, base, last = recovered.epoch, int(recovered.args["base"]), int(recovered.args["last"])
-        log = {int(seq): int(crc) for seq, crc in recovered.args["tail"]}
+        log = {seq: crc for seq, crc in led.leaders.items() if seq <= base}
+        begins = min(log, default=base + 1)
+        log.update((int(seq), int(crc)) for seq, crc in recovered.args["tail"])
         lost: list[tuple[int, Violation]] = []
         for invariant, known, word in (("B6", delivered, "delivered"), ("L4", announced, "announced stable")):
-            seq = _first_lost(known, log, base)
+            seq = _first_lost(known, log, begins - 1)
             if seq:
                 crc, before = known[seq]
                 text = (
@@ -149,10 +183,12 @@ class Lineage:
             self.losses.extend(violation for _, violation in lost)
         elif epoch in effective:
             first = min(seq for seq, _ in lost)
-            self.cuts.append((epoch, first))
+            brought = {seq: crc for seq, crc in log.items() if seq >= first}
+            self.cuts.append(Cut(epoch, first, brought))
             for known in (delivered, announced):
                 for seq in [seq for seq in known if seq >= first]:
                     del known[seq]
+            delivered.update((seq, (crc, epoch)) for seq, crc in brought.items() if seq <= base)
 
     def _may_lose(self, epoch: int, effective: set[int]) -> bool:
         view = self._views.get(epoch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .eras import Era
-from .invocations import call_key, calls_of
+from .invocations import call_key
 from .lives import Lives, record_kind
 from .outdated import words_of_replaced_disks
 from .verdict import Violation
@@ -24,7 +24,7 @@ def s1(era: Era) -> Iterator[Violation]:
     lives = Lives()
     on_disk: dict[str, int] = {}
     safe = 0
-    calls = calls_of(era.events, era.carried)
+    calls = era.calls
     memory_only: set[str] = set()
     for line in era.events:
         if line.type == "ok":

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from .eras import Era
-from .invocations import calls_of
 from .lives import LIFE_OPS, Lives
 from .verdict import Violation
 
@@ -74,7 +73,7 @@ def b2(era: Era) -> Iterator[Violation]:
             elif line.op in ("delivered", "restored"):
                 reached[line.node] = max(reached.get(line.node, 0), line.seq)
     majority_has = era.covered_by_majority(reached)
-    for (client, number), call in calls_of(era.events, era.carried).items():
+    for (client, number), call in era.calls.items():
         if not call.is_look_up and call.invoke.op != "config_set":
             continue
         what = f"{call.invoke.op} {number} of {client}"

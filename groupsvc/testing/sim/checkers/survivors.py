@@ -21,8 +21,8 @@ Part = tuple[str, int]
 """One incarnation of one node."""
 
 SURVIVORS_OPS = (
-    "boot", "crash", "halted", "down_learned", "node_down", "joined", "group_lost", "restored", "delivered", "granted",
-    "recovered",
+    "boot", "crash", "halted", "down_learned", "node_down", "list_installed", "joined", "group_lost", "restored",
+    "delivered", "granted", "recovered",
 )  # fmt: skip
 """What tells who follows a group, and how long a leader has waited."""
 
@@ -41,6 +41,9 @@ def survivors(lines: Iterable[HistoryEvent], lease: float) -> dict[int, frozense
             granted[line.node, line.epoch] = line.t
         elif line.op == "node_down":
             down.add((str(line.args["name"]), int(line.args["inc"])))
+        elif line.op == "list_installed":  # a new name server does not tell again whom the old one had declared down
+            nodes = line.args["nodes"].items()
+            down |= {(name, inc) for name, (inc, status) in nodes if status != "up"}
         elif line.op == "group_lost":
             following.discard(me)
         elif line.op == "recovered":

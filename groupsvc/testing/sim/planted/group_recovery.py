@@ -39,6 +39,9 @@ FIVE_SERVERS = attrs.evolve(
 )
 """A view becomes active while some of its servers still have the old log."""
 
+CUT_OFF = attrs.evolve(LOSSY, nodes=7, members=9)
+"""The same with members that are cut off while views change."""
+
 STALE_TAILS = attrs.evolve(FIVE_SERVERS, think_s=2.0, burst=1, seconds=30.0)
 """The old log is often the longer one, because nobody but the enemy makes traffic."""
 
@@ -167,7 +170,7 @@ def _lead_unconfirmed(original: Any, self: Any) -> None:
 
 def _stop_if_refused(original: Any, self: Any, answer: dict[str, Any]) -> None:
     if self.leading is not None and answer["epoch"] == self.leading.view.epoch and not answer["ok"]:
-        self._stop_leading()
+        self.stop_leading()
     else:
         original(self, answer)
 

@@ -138,6 +138,11 @@ def view_change(v: int, union: int, s: int) -> Cost:
     return plus(times(2, command(v)), {kind: float(count) for kind, count in recovery.items()})
 
 
+def _ahead(m: int, s: int, leaving: int = 0) -> Cost:
+    """A beat ahead of a view's first entry, if anybody only follows it; who leaves does not answer."""
+    return {"Beat": m - 1, "Held": s - 1, "Seen": m - s - leaving} if m > s else {}
+
+
 def insert_receiver(m: int) -> Cost:
     """One more member of a group that has its servers; m before."""
     s = min(REPLICAS, m)
@@ -162,12 +167,13 @@ def leave_receiver(m: int) -> Cost:
 
 def leave_server(v: int, m: int) -> Cost:
     """A server that does not lead leaves a group without receivers; the new view and the removal are one Order."""
-    return plus({"Leave": 2}, view_change(v, m, m - 1), _entry(m, m - 1), _aftermath(m - 1, m - 1))
+    ahead = _ahead(m, m - 1, leaving=1)
+    return plus({"Leave": 2}, view_change(v, m, m - 1), ahead, _entry(m, m - 1), _aftermath(m - 1, m - 1))
 
 
 def leave_leader(v: int, m: int) -> Cost:
     """The leader of a group without receivers leaves: the next one leads, and removes it."""
-    removal = times(2, _entry(m, m - 1))
+    removal = plus(_ahead(m, m - 1, leaving=1), times(2, _entry(m, m - 1)))
     return plus({"Leave": 1}, view_change(v, m, m - 1), removal, _aftermath(m - 1, m - 1))
 
 
@@ -184,10 +190,11 @@ def server_dies(m: int) -> Cost:
     s = min(REPLICAS, m)
     left = s - 1
     grant: Cost = {"Grant": 1, "Claim": s - 1, "Promised": left - 1, "Open": left - 1, "Opened": left - 1}
-    cost = plus(grant, times(2, _entry(m - 1, left)))
+    cost = plus(grant, _ahead(m - 1, left), times(2, _entry(m - 1, left)))
     if m > s:
         promotion = {"Grant": 1, "Claim": s - 1, "Promised": s - 1, "Open": s - 1, "Opened": s - 1}
-        cost = plus(cost, {kind: float(count) for kind, count in promotion.items()}, _entry(m - 1, s))
+        ahead = _ahead(m - 1, s)
+        cost = plus(cost, {kind: float(count) for kind, count in promotion.items()}, ahead, _entry(m - 1, s))
     return plus(cost, _aftermath(m - 1, min(REPLICAS, m - 1)))
 
 
@@ -218,16 +225,17 @@ def sizes(*, body: int = 0, entry: int = 0, payload: int = 0) -> dict[str, float
               "pending": None}  # fmt: skip
     samples: list[AnyPeerMessage] = [
         LeaderAlive(3, 250, epoch, epoch), AliveAck(inc, 3, 250, 1.8), Alive(3, 250, 250, ""),
-        Beat(group, epoch, seq, seq, seq, seq, seq, seq, checkpoint_size=150, checkpoint_crc=1 << 31),
+        Beat(group, epoch, seq, seq, seq, seq, seq, seq, 0, ((0, 0),), 150, 1 << 31),
         CheckpointHeld(group, epoch, ((seq, 150, 1 << 31),)), Held(group, epoch, seq, seq), Seen(group, epoch, seq),
-        RepairAsk(group, seq, 1045), Repair(group, epoch, seq, seq, ()),
+        RepairAsk(group, seq, 1045), Repair(group, epoch, seq, seq, (), began=seq, views=((0, 0),)),
         Submit(group, 1, seq, (bytes(body),), 0), Submit(0, 20, epoch, (bytes(45),)),
         Data(group, name, inc, 1, bytes(payload)), DataHeld(group, ((name, inc, 1),)),
         Ask(20, "find", "g5000"), Tell(inc, 3, 20, {"group": record}), Insert(group, 20, 0),
         Inserted(group, inc, 20, epoch, seq, bytes(60 + 3 * 17 + 3 * 18)),
         Leave(group, 20), Answered(inc, 3, 20, {"ok": True, "epoch": epoch, "group": record}),
         Held(0, 3, epoch, epoch), Grant(group, "g5000", {}, view, view), Claim(group, epoch, view=view),
-        Promised(group, epoch, epoch, seq, seq, seq), Open(group, epoch, epoch, seq, seq, seq, view),
+        Promised(group, epoch, epoch, seq, seq, seq, views=((0, 0),)),
+        Open(group, epoch, epoch, seq, seq, seq, view, ((0, 0),)),
         Opened(group, epoch, seq), NodeListAsk(epoch),
         NodeList(3, epoch, epoch, (NodeEntry(name, inc, "down", "sim:n500", "", False, epoch),)),
     ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from groupsvcd.core.peer_messages import Block, BlockAsk
+from groupsvcd.core.peer_messages import Beat, Block, BlockAsk, Order, Repair
 from groupsvcd.core.stream import checkpoints
 from groupsvcd.core.views import AttributeValue
 
@@ -144,3 +144,21 @@ def test_what_nobody_fetches_and_nobody_has_is_said_so() -> None:
     (answer,) = nodes.messages(Block, "E", "G")
     assert (7, 0, b"") == (answer.seq, answer.size, answer.block)
     assert msgspec.structs.asdict(answer)["crc"] == 0
+
+
+def test_payloads_of_entries_that_were_skipped_are_not_kept() -> None:
+    """X1. F has the bytes and missed their number; the checkpoint it goes on from is behind that entry."""
+    nodes, _ = _nodes(history=4)
+    nodes.lose((Order, Beat, Repair), "D>F E>F")
+    large = "x" * 20_000
+    nodes.submit("D", large)
+    nodes.run(0.05)
+    payloads = nodes.seat("F").replica.library.payloads
+    assert 1 == len(payloads.unordered)
+    for number in range(12):
+        nodes.submit("D", str(number))
+        nodes.run(0.3)
+    nodes.heal()
+    nodes.run(3.0)
+    assert nodes.seat("D").replica.delivered == nodes.seat("F").replica.delivered
+    assert () == payloads.unordered

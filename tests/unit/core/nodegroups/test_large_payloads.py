@@ -76,8 +76,8 @@ def test_a_payload_whose_sender_died_before_it_was_numbered_is_forgotten() -> No
     assert [] == nodes.texts("E")
 
 
-def test_nothing_stands_in_line_for_who_has_left_and_it_is_numbered_when_it_comes_back() -> None:
-    """B2, X1. G leaves while its payload waits for a number; the leader does not wait, and G submits it again."""
+def test_nothing_stands_in_line_for_who_has_left_and_its_numbers_go_on_when_it_comes_back() -> None:
+    """B2, X1. G leaves while its payload waits for a number: nobody waits for it, and nobody waits behind it later."""
     nodes = _nodes("DEFG")
     nodes.lose(Data, "G>D G>E G>F")
     nodes.submit("G", LARGE, "after it")
@@ -88,10 +88,46 @@ def test_nothing_stands_in_line_for_who_has_left_and_it_is_numbered_when_it_come
     nodes.leave("G")
     nodes.run(0.5)
     assert ("none", []) == (nodes.roles("G")[0], list(leading._waiting))
+    assert 0 == nodes.engines["G"].groups._submitters[nodes.id()].outstanding
     nodes.heal()
     nodes.join("G")
-    nodes.run(3.0)
-    assert [LARGE, "after it"] == nodes.texts("D")
+    nodes.run(0.5)
+    assert 3 == nodes.submit("G", LARGE)
+    nodes.run(0.5)
+    assert [LARGE] == nodes.texts("D")
+
+
+def test_a_payload_that_was_given_up_is_dropped_when_its_origin_comes_back() -> None:
+    """X1. E alone has it; G's insertion tells up to where nothing more of G is to be expected."""
+    nodes = _nodes("DEFG")
+    nodes.lose(Data, "G>D G>F")
+    nodes.submit("G", LARGE)
+    nodes.run(0.05)
+    assert 1 == len(nodes.seat("E").replica.library.payloads.unordered)
+    nodes.leave("G")
+    nodes.run(0.5)
+    nodes.heal()
+    nodes.join("G")
+    nodes.run(0.5)
+    assert () == nodes.seat("E").replica.library.payloads.unordered
+    assert {} == nodes.leading("D")._data_held
+
+
+def test_who_gives_up_a_payload_from_outside_is_heard_again() -> None:
+    """B2, X1. The leader has it in line and never gets it; what G sends next says that it is settled."""
+    nodes = _nodes("DEF")
+    nodes.lose(Data, "G>D G>E G>F")
+    nodes.send("G", LARGE)
+    nodes.run(0.5)
+    leading = nodes.seat("D").leading
+    assert leading is not None
+    assert [nodes.node("G")] == list(leading._waiting)
+    nodes.act("G", lambda groups: groups._outsiders["jobs"].give_up("nobody waits for it"))
+    assert 0 == nodes.engines["G"].groups._submitters[nodes.id()].outstanding
+    nodes.send("G", "small")
+    nodes.run(1.0)
+    assert ["small"] == nodes.texts("D")
+    assert ({}, 2) == (leading._waiting, nodes.user("G").accepted_upto)
 
 
 def test_the_next_leader_numbers_a_payload_that_the_last_one_did_not() -> None:

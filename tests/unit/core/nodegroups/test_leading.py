@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from groupsvcd.core.nodegroups.beats import BEAT_ENTRIES
 from groupsvcd.core.nodegroups.controls import (
     AnyControl,
     NodeInserted,
@@ -497,3 +498,15 @@ def test_an_idle_receiver_is_no_burden_to_the_name_server() -> None:
     nodes.run(20.0)
     assert 8 <= len(nodes.messages(RepairAsk, "G")) == len(nodes.messages(Repair, "", "G"))
     assert [] == nodes.messages(Ask)
+
+
+def test_under_load_a_beat_comes_early_so_that_what_all_have_is_dropped_soon() -> None:
+    """GS-12. Not only four times a second: then a history would be as long as a quarter of a second is fast."""
+    nodes = Carriers.with_group("DEF")
+    nodes.run(1.0)
+    nodes.forget_the_past()
+    for _ in range(2 * BEAT_ENTRIES // 512):
+        nodes.submit("E", *["x"] * 512)
+        nodes.run(0.005)
+    beats = [beat for beat in nodes.messages(Beat, "D", "F") if beat.stream == nodes.id()]
+    assert BEAT_ENTRIES / 2 < beats[-1].discard

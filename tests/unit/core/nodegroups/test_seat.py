@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from groupsvcd.core.events import PeerFrame
+from groupsvcd.core.nodegroups.controls import NodeRemoved, encode_control
 from groupsvcd.core.peer_messages import (
     Answered,
     Beat,
     Claim,
     Complaint,
     Grant,
+    GroupIs,
+    Leave,
     Open,
+    Opened,
     Order,
     Promised,
     Refused,
@@ -18,6 +22,7 @@ from groupsvcd.core.peer_messages import (
     Submit,
     SubmitRefused,
 )
+from groupsvcd.core.stream.entries import encode_entry
 from groupsvcd.core.stream.server import Server
 from groupsvcd.core.views import View
 from tests.unit.core.nodegroups.carriers import Carriers
@@ -140,6 +145,113 @@ def test_who_delivered_what_is_lost_for_ever_has_lost_the_group() -> None:
     assert ["the group goes on without entries that were delivered here"] == nodes.user("G").losses
     assert ([], []) == (nodes.texts("F"), nodes.user("F").losses)
     assert "F" == nodes.user("F").names
+
+
+def _g_alone_has(nodes: Carriers, text: str) -> None:
+    """D and E, who are servers, and G, who follows, deliver something that F lacks; then G is cut off from F."""
+    nodes.lose((Order, Beat, Repair), "D>F E>F")
+    nodes.submit("G", text)
+    nodes.run(0.01)
+    assert [[], [text]] == [nodes.texts(name) for name in "FG"]
+    nodes.heal()
+    nodes.cut("G", "F")
+
+
+def test_who_missed_the_forced_view_that_lost_its_tail_finds_it_out_in_a_later_one() -> None:
+    """V4, B6. The view in which G hears of the group again begins far behind all that G has delivered."""
+    nodes = Carriers.with_group("DEFGH", "DEFGH", replicas=3)
+    nodes.lose((Order, Beat, Repair), "D>H E>H")
+    _g_alone_has(nodes, "only D, E and G have this")
+    nodes.cut("G", "F", "H")
+    nodes.die("D", "E")
+    nodes.run_until(lambda: nodes.roles("F") == ["leader"], within=10.0)
+    for number in range(5):
+        nodes.submit("H", f"forced view {number}")
+    nodes.run(1.0)
+    assert "FH" == "".join(nodes.record().active.names)
+    nodes.leave("F")
+    nodes.run_until(lambda: nodes.roles("H") == ["leader"])
+    nodes.submit("H", "later view")
+    nodes.run(0.2)
+    assert nodes.seat("H").replica.began > nodes.part("G").delivered
+    nodes.heal()
+    nodes.run(1.0)
+    assert ["only D, E and G have this"] == nodes.texts("G")
+    assert ["the group goes on without entries that were delivered here"] == nodes.user("G").losses
+    assert "H" == nodes.user("H").names
+
+
+def test_who_missed_a_forced_view_that_lost_nothing_goes_on() -> None:
+    """V4. G has a beginning of the log that was left, and takes the rest."""
+    nodes = Carriers.with_group("DEFGH", "DEFGH", replicas=3)
+    nodes.submit("G", "before")
+    nodes.run(0.5)
+    nodes.cut("G", "F", "H")
+    nodes.die("D", "E")
+    nodes.run_until(lambda: nodes.roles("F") == ["leader"], within=10.0)
+    nodes.submit("H", "forced view")
+    nodes.run(1.0)
+    nodes.leave("F")
+    nodes.run_until(lambda: nodes.roles("H") == ["leader"])
+    nodes.heal()
+    nodes.run(1.0)
+    assert ["before", "forced view"] == nodes.texts("G")
+    assert [] == nodes.user("G").losses
+
+
+def test_who_has_lost_the_group_does_not_bring_its_log_back() -> None:
+    """B6. F goes on without what G has delivered, and dies before it has let G go: then nobody has the group."""
+    nodes = Carriers.with_group("DEFG", "DEFGH")
+    _g_alone_has(nodes, "only D, E and G have this")
+    nodes.heal()
+    nodes.lose(Leave)
+    nodes.die("D", "E")
+    nodes.run_until(lambda: bool(nodes.user("G").losses), within=10.0)
+    nodes.die("F")
+    user = nodes.join("H")
+    nodes.run(15.0)
+    assert 1 == len(user.joined_at)
+    assert ["none", "leader"] == nodes.roles("GH")
+    assert [] == [line for line in nodes.lines("granted") if line.node == "G"]
+
+
+def test_who_is_to_serve_a_log_that_lacks_its_entries_says_that_it_cannot() -> None:
+    """B6. It would keep its own tail, and hold what nobody else has."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.submit("G", "a")
+    nodes.run(0.1)
+    id, last = nodes.id(), nodes.part("G").delivered
+    view = View(10_000, "F", (nodes.node("F"), nodes.node("G")), 1)
+    nodes.forget_the_past()
+    nodes.frame("F", "G", Open(id, 10_000, 9_000, last + 20, last + 20, 0, view, ((0, 0), (8_000, last))))
+    assert [Complaint(id, 10_000, unable=True)] == nodes.messages(Complaint, "G")
+    assert [] == nodes.messages(Opened, "G")
+    assert [] == nodes.user("G").losses  # that view is not active, as far as G knows
+
+
+def test_an_order_of_a_view_that_nobody_told_of_is_not_heard() -> None:
+    """B6: an order does not say which views came before; a beat does, and goes ahead of the first one."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.submit("D", "before")
+    nodes.run(1.0)
+    before = nodes.part("G").delivered
+    entry = encode_entry("", 0, 0, encode_control(NodeRemoved(nodes.node("F"))))
+    nodes.frame("E", "G", Order(nodes.id(), 10_000, before + 1, (entry,), before + 1, 0, before + 1))
+    assert before == nodes.part("G").delivered
+    nodes.frame("E", "G", Beat(nodes.id(), 10_000, before + 1, before, 0, 0, before + 1, views=((0, 0),)))
+    nodes.frame("E", "G", Order(nodes.id(), 10_000, before + 1, (entry,), before + 1, 0, before + 1))
+    assert before + 1 == nodes.part("G").delivered
+
+
+def test_a_server_that_does_not_know_all_of_its_log_does_not_tell_of_its_views() -> None:
+    """B6. G follows a log whose views before the present one it has not delivered yet: nobody can judge by its word."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.submit("D", "before")
+    nodes.run(1.0)
+    replica, before = nodes.seat("G").replica, nodes.part("G").delivered
+    assert ((0, 0),) == replica.known_views
+    nodes.frame("E", "G", Beat(nodes.id(), 10_000, before + 9, before, 0, 0, before + 9, views=((0, 0),)))
+    assert (10_000, ()) == (replica.log.accepted, replica.known_views)
 
 
 def test_a_receiver_that_does_not_hear_the_leader_gets_everything_from_the_servers() -> None:
@@ -311,6 +423,24 @@ def test_who_led_does_not_complain_of_itself() -> None:
     assert [] == nodes.messages(Complaint, "D")
 
 
+def test_who_is_to_lead_a_log_with_its_own_removal_leads_it_to_the_end() -> None:
+    """V7. G had left, without knowing it, when all others died. Nobody else could let the group go on, or end it."""
+    nodes = Carriers.with_group("DEFG", "DEFGH")
+    nodes.loses = lambda sender, receiver, message: (
+        receiver == "G" and (isinstance(message, Beat) or (isinstance(message, Order) and message.entries == ()))
+    )
+    nodes.leave("G")
+    nodes.run(0.01)
+    assert nodes.node("G") not in nodes.part("D").roll.members
+    assert nodes.node("G") in nodes.part("G").roll.members
+    nodes.die("D", "E", "F")
+    nodes.heal()
+    user = nodes.join("H")
+    nodes.run(12.0)
+    assert 1 == len(user.joined_at)
+    assert ["none", "leader"] == nodes.roles("GH")
+
+
 # --- What comes late, or from somebody else than the leader ---
 
 
@@ -329,7 +459,7 @@ def test_a_late_repair_of_an_older_view_brings_back_nothing_that_a_forced_view_l
     nodes.die("D", "E")
     nodes.loses = lambda sender, receiver, message: (
         (sender, receiver) == ("F", "G")
-        and (isinstance(message, Repair | Beat) or (isinstance(message, Order) and message.entries != ()))
+        and (isinstance(message, Repair) or (isinstance(message, Order) and message.entries != ()))
     )
     nodes.run_until(lambda: nodes.roles("F") == ["leader"], within=10.0)
     nodes.run_until(lambda: nodes.seat("G").replica.log.accepted == nodes.record().active.epoch)
@@ -355,3 +485,13 @@ def test_a_receiver_that_does_not_know_who_leads_asks_on() -> None:
     nodes.cut("G", "E")
     nodes.run(10.0)
     assert ["a", *texts] == nodes.texts("G")
+
+
+def test_a_server_that_a_view_goes_on_without_is_connected_to_those_that_serve_it() -> None:
+    """B2. G came while F was away: F's own list of members does not have it, and nobody else tells F where to ask."""
+    nodes = Carriers.with_group("DEF")
+    view = View(10_000, "G", (nodes.node("G"),), 1)
+    assert "G" not in nodes.engines["F"].links._present
+    nodes.frame(nodes.leaders[0], "F", GroupIs(nodes.id(), view))
+    assert ["receiver"] == nodes.roles("F")
+    assert "G" in nodes.engines["F"].links._present

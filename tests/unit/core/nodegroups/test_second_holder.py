@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from groupsvcd.core.peer_messages import Beat, Data, Held, Order
+from groupsvcd.core.stream.server import HELD_PATIENCE_ORDERS
 from tests.unit.core.nodegroups.carriers import Carriers
 
 ONE_WAY_S = 0.001
@@ -103,3 +104,56 @@ def test_a_word_of_an_older_epoch_makes_nothing_stable_in_a_newer_one() -> None:
     nodes.heal()
     nodes.run(1.0)
     assert [["new"]] * 2 == [nodes.texts(name) for name in "EF"]
+
+
+def test_a_server_whose_word_is_not_needed_keeps_it_for_a_while() -> None:
+    """E submits and says Held with it; F's would only wake the leader. Both deliver at once all the same."""
+    nodes = Carriers.with_group("DEF")
+    nodes.run(1.0)
+    nodes.forget_the_past()
+    nodes.submit("E", "a")
+    nodes.run(0.004)
+    assert ["a"] == nodes.texts("D") == nodes.texts("E") == nodes.texts("F")
+    last = nodes.seat("D").replica.log.last
+    assert last in [held.upto for held in nodes.messages(Held, "E")]
+    assert last not in [held.upto for held in nodes.messages(Held, "F")]
+    nodes.run(0.02)
+    assert last in [held.upto for held in nodes.messages(Held, "F")]
+
+
+def test_if_the_one_that_was_needed_is_silent_the_other_is_not_waited_for_long() -> None:
+    """SAM-05: the k fastest. E has submitted and is not heard any more; F speaks up a moment later."""
+    nodes = Carriers.with_group("DEF")
+    nodes.run(1.0)
+    nodes.lose(Held, "E>D")
+    nodes.submit("E", "a")
+    nodes.run(0.02)
+    assert ["a"] == nodes.texts("D")
+
+
+def test_under_load_it_speaks_after_a_few_orders() -> None:
+    """So that what all have can be dropped."""
+    nodes = Carriers.with_group("DEF")
+    nodes.run(1.0)
+    nodes.forget_the_past()
+    for number in range(3 * HELD_PATIENCE_ORDERS):
+        nodes.submit("E", str(number))
+        nodes.run(0.003)
+    spoken = [held for held in nodes.messages(Held, "F") if held.stream == nodes.id()]
+    assert 3 <= len(spoken) <= 3 * HELD_PATIENCE_ORDERS // 2
+
+
+def test_what_the_leader_or_a_stranger_submits_is_answered_at_once() -> None:
+    """Nobody else's word is on its way then."""
+    nodes = Carriers.with_group("DEF")
+    nodes.run(1.0)
+    for node in "DG":
+        nodes.forget_the_past()
+        if node == "D":
+            nodes.submit("D", "a")
+        else:
+            nodes.send("G", "b")
+            nodes.run_until(lambda: "b" in nodes.texts("E"))
+        nodes.run(0.004)
+        last = nodes.seat("D").replica.log.last
+        assert all(last in [held.upto for held in nodes.messages(Held, name)] for name in "EF")

@@ -56,6 +56,22 @@ def test_numbers_follow_one_another() -> None:
     assert [1, 3, 4] == [submit.first_n for _, submit in pen.sent()]
 
 
+@pytest.mark.parametrize("size", [0, 1, INLINE_BYTES_MAX, INLINE_BYTES_MAX + 1])
+def test_one_by_one_is_the_same_as_many_at_a_time(size: int) -> None:
+    """Numbers, windows and what is sent, large payloads included."""
+    together, alone = Pen(), Pen()
+    body = b"x" * size
+    for pen in (together, alone):
+        pen.sent()
+    together.submitter.submit([body] * OUTSTANDING_ENTRIES_MAX)
+    numbers = [alone.submitter.submit_one(body) for _ in range(OUTSTANDING_ENTRIES_MAX)]
+    assert list(range(1, OUTSTANDING_ENTRIES_MAX + 1)) == numbers
+    assert 0 == together.submitter.submit([body]) == alone.submitter.submit_one(body)
+    for pen in (together, alone):
+        pen.submitter.send_new(7)
+    assert together.sent() == alone.sent() != []
+
+
 def test_a_submission_is_repeated_until_it_is_known_to_be_stable() -> None:
     """SAM-03. First soon, then more and more rarely; then not at all."""
     pen = Pen()
@@ -186,15 +202,26 @@ def test_many_submissions_leave_in_pieces_in_their_order() -> None:
     assert SUBMIT_BYTES_MAX // INLINE_BYTES_MAX == len(first.bodies)
 
 
-def test_after_what_lay_too_long_numbers_go_on_behind_the_last_that_was_numbered() -> None:
-    """SAM-09. The leader has 1; what became of 2 and 3 is over, and nothing is sent of them any more."""
+def test_after_what_lay_too_long_numbers_go_on_behind_the_last_that_was_used() -> None:
+    """SAM-09. The leader has 1; 2 and 3 are over, nothing is sent of them any more, and nothing else is called so."""
     pen = Pen()
     pen.submit("a", "b", "c", known_seq=1)
     pen.sent()
     pen.submitter.start_anew(after=1)
     assert (0, math.inf) == (pen.submitter.outstanding, pen.submitter.deadline)
-    assert 2 == pen.submit("new", known_seq=900)
-    assert [("D", Submit(9, 2, 900, (b"new",), 1))] == pen.sent()
+    assert 4 == pen.submit("new", known_seq=900)
+    assert [("D", Submit(9, 4, 900, (b"new",), 3))] == pen.sent()
+
+
+def test_what_is_given_up_is_not_sent_again_and_its_numbers_are_not_used_again() -> None:
+    """X1: nobody waits for it. A late copy of it is a duplicate once what comes next says that it is settled."""
+    pen = Pen()
+    pen.submit("a", "b", known_seq=10)
+    pen.submitter.give_up()
+    assert (0, 2, math.inf) == (pen.submitter.outstanding, pen.submitter.accepted_upto, pen.submitter.deadline)
+    pen.sent()
+    assert 3 == pen.submit("c", known_seq=12)
+    assert [("D", Submit(9, 3, 12, (b"c",), 2))] == pen.sent()
 
 
 def test_a_submission_without_an_echo_goes_through_another_server() -> None:

@@ -26,10 +26,10 @@ VIEWS = ((7, 40), (9, 51), (12, 60))
 )
 def test_a_log_has_a_beginning_if_its_newest_view_went_on_at_least_as_far(view: int, seq: int, expected: bool) -> None:
     """B6: the entries of one view are numbered by one leader, on a log that all have who accept it."""
-    assert expected == has_beginning(VIEWS, 70, view, seq)
+    assert expected == has_beginning(VIEWS, 70, (view,), seq)
 
 
 def test_a_log_without_views_has_nothing() -> None:
     """Who reports nothing has nothing."""
-    assert not has_beginning((), 0, 7, 1)
-    assert has_beginning((), 0, 0, 0)
+    assert not has_beginning((), 0, (7,), 1)
+    assert has_beginning((), 0, (0,), 0)

@@ -73,6 +73,16 @@ def test_only_the_gap_is_asked_for() -> None:
     assert (3, 5, 0) == intake.next_ask(2.0)
 
 
+def test_who_has_a_machine_and_nothing_else_asks_for_what_comes_before_the_first_entry() -> None:
+    """SAM-08: a new member goes on from the newest checkpoint, also where the entries before it are still kept."""
+    intake, _ = _intake()
+    intake.begins_with_checkpoint = True
+    intake.expect(5, 0.0)
+    assert (0, 5, 0) == intake.next_ask(intake.ask_at)
+    intake.offer(1, _slice(1, 2), 1.0)
+    assert (3, 5, 0) == intake.next_ask(intake.ask_at)
+
+
 def test_asking_again_backs_off_up_to_a_limit() -> None:
     """A hole shared by many does not become a storm."""
     intake, _ = _intake()

@@ -7,6 +7,7 @@ from zlib import crc32
 import attrs
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from groupsvcd.core.effects import SendToPeer
 from groupsvcd.core.peer_messages import Beat, Block, BlockAsk, Order, Repair, RepairAsk
@@ -165,3 +166,34 @@ def test_a_checkpoint_in_blocks_is_asked_for_block_by_block() -> None:
     receiver.tick()
     asked = [effect.message for effect in drain(turn) if isinstance(effect, SendToPeer)]
     assert [RepairAsk(0, 3, 3)] == asked
+
+
+def test_a_checkpoint_is_not_taken_if_what_is_missing_now_is_still_kept() -> None:
+    """GS-12. A late copy of an old ask is answered with a checkpoint. "c" is on its way, and B has it."""
+    receiver, _, turn = _receiver()
+    receiver.on_order("A", Order(0, 7, 1, entries("ab"), 2))
+    receiver.on_beat("A", Beat(0, 7, 3, 3, 3))
+    state = state_after(entries("abc"))
+    late = Repair(0, 7, 3, 4, (), 3, 0, len(state), state, checkpoint_crc=crc32(state), kept_from=2)
+    receiver.on_repair("B", late)
+    assert (2, None) == (receiver.delivered, receiver.replica.fetch)
+    turn.now = receiver.deadline
+    receiver.tick()
+    asked = [effect.message for effect in drain(turn) if isinstance(effect, SendToPeer)]
+    assert RepairAsk(0, 3, 3) == asked[-1]
+    receiver.on_repair("B", replace(late, kept_from=4))
+    assert 3 == receiver.delivered
+
+
+def test_a_checkpoint_that_is_no_longer_needed_when_its_last_block_comes_is_not_installed() -> None:
+    """B4. What it was fetched for came another way, and more has been delivered since."""
+    receiver, _, _ = _receiver()
+    receiver.on_beat("A", Beat(0, 7, 3, 3, 2))
+    state = state_after(entries("ab"))
+    half = (len(state) + 1) // 2
+    receiver.on_repair("B", Repair(0, 7, 3, 3, (), 2, 0, len(state), state[:half], checkpoint_crc=crc32(state)))
+    receiver.on_order("A", Order(0, 7, 1, entries("abc"), 3))
+    assert 3 == receiver.delivered
+    receiver.on_block("B", Block(0, 7, 3, 2, len(state), crc32(state), half, state[half:]))
+    assert 3 == receiver.delivered
+    assert receiver.replica.fetch is None

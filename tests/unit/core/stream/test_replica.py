@@ -143,7 +143,8 @@ def test_who_lacks_what_is_kept_no_longer_gets_the_checkpoint_and_the_rest() -> 
     replica.learn_advertised(replica.checkpoints.newest)
     replica.on_repair_ask("D", RepairAsk(0, 2, 6))
     state = state_after(entries("abcd"))
-    assert [Repair(0, 7, 4, 5, entries("ef"), 4, 0, len(state), state, checkpoint_crc=crc32(state))] == _answers(turn)
+    whole = Repair(0, 7, 4, 5, entries("ef"), 4, 0, len(state), state, checkpoint_crc=crc32(state), kept_from=5)
+    assert [whole] == _answers(turn)
 
 
 def test_switching_epochs_drops_what_is_above_the_cut_and_counts_its_bytes() -> None:

@@ -258,13 +258,11 @@ def test_what_is_kept_no_longer_is_answered_with_a_checkpoint_in_blocks() -> Non
     stage = Stage(stored, block_bytes=len(state) - 1)
     stage.server.replica.on_repair_ask("B", RepairAsk(0, 1, 4))
     ((_, first),) = stage.said()
-    assert Repair(0, 7, 2, 3, (), 2, 0, len(state), state[:-1], checkpoint_crc=crc32(state)) == first
+    told = {"checkpoint_crc": crc32(state), "kept_from": 3}
+    assert Repair(0, 7, 2, 3, (), 2, 0, len(state), state[:-1], **told) == first
     stage.server.replica.on_repair_ask("B", RepairAsk(0, 1, 4, 2, len(state) - 1))
     ((_, second),) = stage.said()
-    assert (
-        Repair(0, 7, 2, 3, entries("cd"), 2, len(state) - 1, len(state), state[-1:], checkpoint_crc=crc32(state))
-        == second
-    )
+    assert Repair(0, 7, 2, 3, entries("cd"), 2, len(state) - 1, len(state), state[-1:], **told) == second
 
 
 def test_a_hung_disk_takes_no_more_orders() -> None:

@@ -1,0 +1,68 @@
+"""One ballot: who votes, what the votes of a phase decide, and why it ended as it did (GS-23 to GS-26).
+
+Any REJECT ends it; else any CONTINUE leads to another phase; else it is approved. If the proposer fixed the number of
+phases, CONTINUE and APPROVE both lead on until the last one. Who has a vote is settled when a phase begins.
+
+The rules are functions of what stands in the stream: the leader says who voted what, everybody draws the conclusion.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from .commands import DYNAMIC, Cast, ProviderId
+from .notices import Reason, Subject, VoteMessage
+
+VOTE_MESSAGES_KEPT = 100
+"""Of those that came with votes of earlier phases; older ones were shown and are gone."""
+
+
+class Verdict(enum.Enum):
+    """What the votes of one phase decide."""
+
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    CONTINUES = "continues"
+
+
+def verdict_of(votes: Iterable[str], phase: int, phases: int) -> Verdict:
+    """The verdict of phase number ``phase`` of ``phases`` (``DYNAMIC``: as many as are asked for)."""
+    found = set(votes)
+    if "reject" in found:
+        return Verdict.REJECTED
+    if phases != DYNAMIC:
+        return Verdict.CONTINUES if phase < phases else Verdict.APPROVED
+    return Verdict.CONTINUES if "continue" in found else Verdict.APPROVED
+
+
+def reason_of(votes: Sequence[Cast], *, approved: bool) -> Reason:
+    """Whether somebody decided it, or defaults did."""
+    if approved:
+        return "default_approve" if any(cast.why for cast in votes) else "explicit_approve"
+    rejecting = [cast for cast in votes if cast.vote == "reject"]
+    if any(not cast.why for cast in rejecting):
+        return "explicit_reject"
+    return "time_limit" if any(cast.why == "late" for cast in rejecting) else "default_reject"
+
+
+@attrs.define(kw_only=True)
+class Ballot:
+    """A ballot that is running. ``id`` is the number of the entry that opened it."""
+
+    id: int
+    subject: Subject
+    phases: int
+    time_limit: float
+    electorate: tuple[ProviderId, ...]
+    phase: int = 1
+    state: bytes | None = None  # the newest that was proposed in it
+    messages: tuple[VoteMessage, ...] = ()
+    gone: tuple[ProviderId, ...] = ()  # joiners that died meanwhile
+
+    def heard(self, phase: int, messages: Iterable[tuple[ProviderId, bytes]]) -> None:
+        """These came with the votes of ``phase``."""
+        new = (VoteMessage(provider, phase, payload) for provider, payload in messages)
+        self.messages = (*self.messages, *new)[-VOTE_MESSAGES_KEPT:]

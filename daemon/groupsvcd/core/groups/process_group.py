@@ -1,0 +1,482 @@
+"""A process group as a function of its stream: providers, state value, and the ballot that is running.
+
+A, B and C carry the group and see the same entries. Each applies them to one of these, and so they agree, without a
+word more, on who is a provider, whose turn it is, who votes and how it ended. What only the leader knows, the votes of
+the running phase, becomes an entry when the phase ends; what it means is decided here, by everybody.
+
+The order of things (GS-28): one ballot at a time. When none runs, it is the turn of failures, then of joins, then of
+the rest as they came. A death is shown at once (``Failing``), whatever runs; the failure has its turn like the rest.
+Plain messages wait for nothing.
+
+Rules that hold here and are checked here (GS-30): nobody leaves who did not join, or twice; nobody joins while somebody
+who failed waits to be dealt with, unless that waits for its batch; who is failing neither votes nor proposes.
+
+Nothing here has a clock, and no dict is iterated in an order that depends on anything but the stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import attrs
+import msgspec
+
+from ..invariants import invariant
+from ..nodegroups.controls import AnyControl, NodeRemoved, NodesFailed, ViewStarted
+from ..views import AttributeValue, NodeId
+from . import commands as cmd
+from .ballots import Ballot, Verdict, reason_of, verdict_of
+from .commands import (
+    BY_DEFAULT,
+    ONE_PHASE,
+    AnyProposal,
+    Cast,
+    DefaultVote,
+    PhaseEnded,
+    ProposalId,
+    ProviderId,
+    WindowEnded,
+)
+from .notices import (
+    AnyNotice,
+    AttributesChanged,
+    Cause,
+    Emptied,
+    Ended,
+    Failing,
+    GroupView,
+    Joined,
+    Kind,
+    Left,
+    Message,
+    Outcome,
+    PhaseClosed,
+    PhaseOpened,
+    Provider,
+    Reason,
+    Refusal,
+    Refused,
+    Responsive,
+    StateChanged,
+    Subject,
+)
+from .rules import Rules
+
+QUEUE_MAX = 10_000
+"""Proposals that wait for their turn, joins apart; more are refused. Nobody should wait behind so many."""
+
+PROVIDERS_MAX = 10_000
+"""Providers and joiners of one group: every ballot names them all."""
+
+
+@attrs.frozen
+class Pending:
+    """A proposal that waits for its turn, since entry ``seq``."""
+
+    id: ProposalId
+    command: AnyProposal
+    seq: int
+
+    @property
+    def proposer(self) -> ProviderId:
+        """The provider, or who wants to become one."""
+        return (*self.id[:2], self.command.provider)
+
+    @property
+    def fails_if_busy(self) -> bool:
+        """Whether its proposer does not want to wait."""
+        return not isinstance(self.command, cmd.Join) and self.command.fail_if_busy
+
+
+class Stored(msgspec.Struct, frozen=True, array_like=True):
+    """A process group in a checkpoint."""
+
+    attributes: dict[str, AttributeValue]
+    seq: int
+    providers: tuple[Provider, ...]
+    failing: tuple[tuple[ProviderId, tuple[Cause, int]], ...]
+    unresponsive: tuple[ProviderId, ...]
+    state: bytes
+    state_version: int
+    default_vote: DefaultVote
+    queue: tuple[Pending, ...]
+    ballot: Ballot | None
+    fence: int
+    joins_ready: int
+    leaves_ready: int
+
+
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+_decoder: msgspec.msgpack.Decoder[Stored] = msgspec.msgpack.Decoder(Stored)
+
+
+class ProcessGroup:
+    """The group after the entry that was applied last."""
+
+    def __init__(self, attributes: Mapping[str, AttributeValue]) -> None:
+        self.rules = Rules(attributes)
+        self.seq = 0
+        self.providers: dict[ProviderId, Provider] = {}  # oldest first
+        self.failing: dict[ProviderId, tuple[Cause, int]] = {}  # and the entry that said so
+        self.unresponsive: set[ProviderId] = set()
+        self.state = b""
+        self.state_version = 0
+        self.default_vote: DefaultVote = self.rules.default_vote
+        self.queue: list[Pending] = []
+        self.ballot: Ballot | None = None
+        self.fence = 0
+        self.ready: dict[Literal["joins", "leaves"], int] = {"joins": 0, "leaves": 0}  # what was batched until there
+        self._told: list[AnyNotice] = []
+        self._had_providers = False  # before this entry
+
+    @property
+    def view(self) -> GroupView:
+        """Everything a member sees, as of now."""
+        return GroupView(
+            self.seq, self.fence, tuple(self.providers.values()), self.state, self.state_version, self.default_vote
+        )
+
+    # --- Entries ---
+
+    def apply(self, seq: int, origin: NodeId, body: bytes) -> list[AnyNotice]:
+        """Entry ``seq`` was submitted by this node."""
+        self._begin(seq)
+        if cmd.is_message(body):
+            number, payload = cmd.decode_message(body)
+            sender = (*origin, number)
+            if number == 0 or self._has_a_say(sender):
+                self._told.append(Message(seq, sender, payload))
+            return self._end()
+        command = cmd.decode_command(body)
+        if isinstance(command, cmd.ProvidersFailed):
+            for number, cause in command.failures:
+                self._is_no_more((*origin, number), cause)
+        elif isinstance(command, cmd.Responds):
+            self._responds((*origin, command.provider), does=command.does)
+        elif isinstance(command, cmd.Withdraw):
+            self._refuse([one for one in self.queue if one.id == (*origin, command.number)], "withdrawn")
+        else:
+            self._propose(Pending((*origin, command.number), command, seq))
+        return self._end()
+
+    def rule(self, seq: int, body: bytes) -> list[AnyNotice]:
+        """Entry ``seq`` is a ruling of the leader; one that fits no longer changes nothing."""
+        self._begin(seq)
+        ruling = cmd.decode_ruling(body)
+        if isinstance(ruling, WindowEnded):
+            self.ready[ruling.what] = max(self.ready[ruling.what], ruling.upto)
+        else:
+            self._phase_ended(ruling)
+        return self._end()
+
+    def control(self, seq: int, control: AnyControl) -> list[AnyNotice]:
+        """Entry ``seq`` is about views and nodes."""
+        self._begin(seq)
+        if isinstance(control, ViewStarted):
+            self.fence = control.fence
+        elif isinstance(control, NodesFailed):
+            self._nodes_are_no_more(control.nodes)
+        elif isinstance(control, NodeRemoved):
+            self._nodes_are_no_more((control.node,))
+        return self._end()
+
+    def _begin(self, seq: int) -> None:
+        invariant(seq > self.seq, f"entry {seq} is applied after {self.seq}")
+        self.seq = seq
+        self._had_providers = bool(self.providers)
+
+    def _end(self) -> list[AnyNotice]:
+        self._take_turns()
+        told, self._told = self._told, []
+        return told
+
+    # --- Checkpoints ---
+
+    def snapshot(self) -> bytes:
+        """Everything, as bytes: the same at all who have applied the same entries."""
+        stored = Stored(
+            self.rules.attributes, self.seq, tuple(self.providers.values()), tuple(self.failing.items()),
+            tuple(sorted(self.unresponsive)), self.state, self.state_version, self.default_vote, tuple(self.queue),
+            self.ballot, self.fence, self.ready["joins"], self.ready["leaves"],
+        )  # fmt: skip
+        return _encoder.encode(stored)
+
+    def restore(self, state: bytes) -> None:
+        """Become what a snapshot was taken of."""
+        stored = _decoder.decode(state)
+        self.rules = Rules(stored.attributes)
+        self.seq, self.fence = stored.seq, stored.fence
+        self.providers = {provider.id: provider for provider in stored.providers}
+        self.failing = dict(stored.failing)
+        self.unresponsive = set(stored.unresponsive)
+        self.state, self.state_version, self.default_vote = stored.state, stored.state_version, stored.default_vote
+        self.queue, self.ballot = list(stored.queue), stored.ballot
+        self.ready = {"joins": stored.joins_ready, "leaves": stored.leaves_ready}
+
+    # --- Deaths ---
+
+    def _has_a_say(self, provider: ProviderId) -> bool:
+        return provider in self.providers and provider not in self.failing
+
+    def _is_no_more(self, process: ProviderId, cause: Cause) -> None:
+        """A process has ended: provider, joiner, or somebody we do not know."""
+        self._refuse([one for one in self.queue if one.proposer == process], "not_a_member")
+        ballot = self.ballot
+        if process in self.providers and process not in self.failing:
+            self.failing[process] = (cause, self.seq)
+            self._told.append(Failing(self.seq, process, cause))
+        elif ballot is not None and any(one.id == process for one in ballot.subject.joining):
+            ballot.gone = (*ballot.gone, process)
+            if len(ballot.gone) == len(ballot.subject.joining):
+                self._conclude(ballot, approved=False, reason="default_reject")
+
+    def _nodes_are_no_more(self, nodes: tuple[NodeId, ...]) -> None:
+        joining = self.ballot.subject.joining if self.ballot is not None else ()
+        waiting = (one.proposer for one in self.queue)
+        known = dict.fromkeys((*self.providers, *(one.id for one in joining), *waiting))
+        for process in [one for one in known if one[:2] in nodes]:
+            self._is_no_more(process, "node_failure")
+
+    def _responds(self, provider: ProviderId, *, does: bool) -> None:
+        if self._has_a_say(provider) and does == (provider in self.unresponsive):
+            (self.unresponsive.discard if does else self.unresponsive.add)(provider)
+            self._told.append(Responsive(self.seq, provider, does))
+
+    # --- The queue ---
+
+    def _propose(self, pending: Pending) -> None:
+        is_join = isinstance(pending.command, cmd.Join)
+        joins = sum(isinstance(one.command, cmd.Join) for one in self.queue)
+        if is_join and len(self.providers) + joins >= PROVIDERS_MAX:
+            self._told.append(Refused(self.seq, pending.id, "full"))
+        elif is_join:
+            self.queue.append(pending)
+        elif not self._has_a_say(pending.proposer):
+            self._told.append(Refused(self.seq, pending.id, "not_a_member"))
+        elif pending.fails_if_busy and (self.ballot is not None or self._next_kind() is not None):
+            self._told.append(Refused(self.seq, pending.id, "busy"))
+        elif len(self.queue) - joins >= QUEUE_MAX:
+            self._told.append(Refused(self.seq, pending.id, "full"))
+        else:
+            self.queue.append(pending)
+
+    def _refuse(self, refused: list[Pending], why: Refusal) -> None:
+        for pending in refused:
+            self.queue.remove(pending)
+            self._told.append(Refused(self.seq, pending.id, why))
+
+    def _failures(self) -> list[ProviderId]:
+        """Whose failure may have its turn: one, or if they are batched, all that came until the window ended."""
+        if self.rules.batches("leaves"):
+            return [one for one, (_, seq) in self.failing.items() if seq <= self.ready["leaves"]]
+        return list(self.failing)[:1]
+
+    def _joins(self) -> list[Pending]:
+        joins = [one for one in self.queue if isinstance(one.command, cmd.Join)]
+        if self.rules.batches("joins") and self.providers:
+            return [one for one in joins if one.seq <= self.ready["joins"]]
+        return joins[:1]
+
+    def _rest(self) -> list[Pending]:
+        """The oldest of the others; with it, if leaves are batched and it is one, all leaves of that window."""
+        batches = self.rules.batches("leaves")
+        for first in self.queue:
+            if isinstance(first.command, cmd.Leave) and batches:
+                if first.seq <= self.ready["leaves"]:
+                    leaves = [one for one in self.queue if isinstance(one.command, cmd.Leave)]
+                    return [one for one in leaves if one.seq <= self.ready["leaves"]]
+            elif not isinstance(first.command, cmd.Join):
+                return [first]
+        return []
+
+    def _next_kind(self) -> Kind | None:
+        """What would have its turn now."""
+        if self._failures():
+            return "failure"
+        if self._joins():
+            return "join"
+        rest = self._rest()
+        return KINDS[type(rest[0].command)] if rest else None
+
+    def _take_turns(self) -> None:
+        """Open ballots, and decide what needs none, until one runs or nobody waits."""
+        while self.ballot is None:
+            if failures := self._failures():
+                self._open_failure(failures)
+            elif joins := self._joins():
+                self._open_joins(joins)
+            elif rest := self._rest():
+                self._open_rest(rest)
+            else:
+                break
+        if self._had_providers and not self.providers:
+            self._told.append(Emptied(self.seq))
+
+    # --- Opening ---
+
+    def _open_failure(self, failures: list[ProviderId]) -> None:
+        causes = {self.failing[one][0] for one in failures}
+        cause = causes.pop() if len(causes) == 1 else "failure"
+        subject = Subject(kind="failure", leaving=tuple(failures), cause=cause)
+        self._open(subject, BY_DEFAULT, BY_DEFAULT)
+
+    def _open_joins(self, joins: list[Pending]) -> None:
+        for pending in joins:
+            self.queue.remove(pending)
+        joining = []
+        for pending in joins:
+            assert isinstance(pending.command, cmd.Join)
+            joining.append(Provider(pending.proposer, pending.command.name, pending.command.data, self.seq))
+        proposals = tuple(pending.id for pending in joins)
+        self._open(Subject(kind="join", proposals=proposals, joining=tuple(joining)), BY_DEFAULT, BY_DEFAULT)
+
+    def _open_rest(self, rest: list[Pending]) -> None:
+        first, command = rest[0], rest[0].command
+        if isinstance(command, cmd.ChangeState) and command.if_version not in (BY_DEFAULT, self.state_version):
+            self._refuse([first], "stale_version")
+            return
+        targets: tuple[ProviderId, ...] = ()
+        if isinstance(command, cmd.Expel):
+            targets = tuple(one for one in dict.fromkeys(command.targets) if one in self.providers)
+            if not targets:
+                self._refuse([first], "not_a_member")
+                return
+        for pending in rest:
+            self.queue.remove(pending)
+        subject = Subject(
+            kind=KINDS[type(command)], proposals=tuple(one.id for one in rest),
+            proposer=first.proposer if len(rest) == 1 else None,
+        )  # fmt: skip
+        match command:
+            case cmd.Leave():
+                leaving = tuple(dict.fromkeys(one.proposer for one in rest))
+                subject = attrs.evolve(subject, leaving=leaving, cause="leave", code=command.code)
+            case cmd.Expel():
+                subject = attrs.evolve(subject, leaving=targets, cause="expelled", reason=command.reason)
+            case cmd.ChangeState():
+                subject = attrs.evolve(subject, state=command.value, if_version=command.if_version)
+            case cmd.SendMessage():
+                subject = attrs.evolve(subject, payload=command.payload)
+            case cmd.ChangeAttributes():
+                subject = attrs.evolve(subject, changes=tuple(sorted(command.changes.items())))
+        self._open(subject, command.phases, command.time_limit)
+
+    def _open(self, subject: Subject, phases: int, time_limit: float) -> None:
+        ballot = Ballot(
+            id=self.seq, subject=subject, state=subject.state, electorate=(),
+            phases=self.rules.phases(subject.kind) if phases == BY_DEFAULT else phases,
+            time_limit=self.rules.time_limit if time_limit == BY_DEFAULT else time_limit,
+        )  # fmt: skip
+        self.ballot = ballot
+        ballot.electorate = self._electorate(subject)
+        if ballot.phases == ONE_PHASE or not ballot.electorate:
+            self._conclude(ballot, approved=True, reason="one_phase")
+        else:
+            self._open_phase(ballot)
+
+    def _electorate(self, subject: Subject) -> tuple[ProviderId, ...]:
+        """Who votes: the leaver too, those who are to be expelled not."""
+        without = subject.leaving if subject.kind == "expel" else ()
+        return tuple(one for one in self.providers if one not in self.failing and one not in without)
+
+    def _open_phase(self, ballot: Ballot) -> None:
+        subject = attrs.evolve(ballot.subject, state=ballot.state)
+        opened = PhaseOpened(
+            self.seq, ballot=ballot.id, phase=ballot.phase, subject=subject, electorate=ballot.electorate,
+            time_limit=ballot.time_limit, messages=ballot.messages,
+        )  # fmt: skip
+        self._told.append(opened)
+
+    # --- Deciding ---
+
+    def _phase_ended(self, ruling: PhaseEnded) -> None:
+        ballot = self.ballot
+        if ballot is None or (ruling.ballot, ruling.phase) != (ballot.id, ballot.phase):
+            return
+        invariant(
+            ballot.electorate == tuple(cast.provider for cast in ruling.votes),
+            f"the votes in phase {ballot.phase} of ballot {ballot.id} are not those of its electorate",
+        )
+        ballot.heard(ruling.phase, ruling.messages)
+        if ruling.state is not None:
+            ballot.state = ruling.state[1]
+        if ruling.default_vote is not None:
+            self.default_vote = ruling.default_vote
+        verdict = verdict_of((cast.vote for cast in ruling.votes), ballot.phase, ballot.phases)
+        if verdict is not Verdict.CONTINUES:
+            approved = verdict is Verdict.APPROVED
+            self._conclude(
+                ballot, approved=approved, reason=reason_of(ruling.votes, approved=approved), votes=ruling.votes
+            )
+            return
+        self._told.append(PhaseClosed(self.seq, ballot=ballot.id, phase=ballot.phase, votes=ruling.votes))
+        ballot.phase += 1
+        ballot.electorate = self._electorate(ballot.subject)
+        if ballot.electorate:
+            self._open_phase(ballot)
+        else:
+            self._conclude(ballot, approved=True, reason="default_approve")  # nobody is left who could object
+
+    def _conclude(self, ballot: Ballot, *, approved: bool, reason: Reason, votes: tuple[Cast, ...] = ()) -> None:
+        self.ballot = None
+        outcome = Outcome(
+            ballot=ballot.id, subject=attrs.evolve(ballot.subject, state=ballot.state), approved=approved,
+            phases=ballot.phase, reason=reason, votes=votes, messages=ballot.messages, left_out=ballot.gone,
+        )  # fmt: skip
+        subject = ballot.subject
+        if approved:
+            self._take_effect(ballot)
+        if subject.kind == "failure" or (approved and subject.kind in ("leave", "expel")):
+            self._remove(subject)  # the dead stay removed, whatever the vote
+        self._told.append(Ended(self.seq, outcome))
+
+    def _take_effect(self, ballot: Ballot) -> None:
+        subject = ballot.subject
+        if subject.kind == "join":
+            self._admit(tuple(one for one in subject.joining if one.id not in ballot.gone))
+        elif subject.kind == "message":
+            assert subject.proposer is not None
+            self._told.append(Message(self.seq, subject.proposer, subject.payload))
+        elif subject.kind == "attributes":
+            self.rules.attributes.update(subject.changes)
+            self._told.append(AttributesChanged(self.seq, subject.changes))
+        if ballot.state is not None:
+            self.state = ballot.state
+            self.state_version += 1
+            self._told.append(StateChanged(self.seq, self.state, self.state_version))
+
+    def _admit(self, joining: tuple[Provider, ...]) -> None:
+        for provider in joining:
+            invariant(provider.id not in self.providers, f"{provider.id} joins and is a provider already")
+            self.providers[provider.id] = attrs.evolve(provider, joined_seq=self.seq)
+        self.fence += 1
+        self._told.append(Joined(self.seq, tuple(self.providers[one.id] for one in joining)))
+
+    def _remove(self, subject: Subject) -> None:
+        leaving = tuple(one for one in subject.leaving if one in self.providers)
+        by_cause: dict[Cause, list[ProviderId]] = {}
+        for provider in leaving:
+            cause = self.failing[provider][0] if subject.kind == "failure" else subject.cause
+            assert cause is not None
+            by_cause.setdefault(cause, []).append(provider)
+            del self.providers[provider]
+            self.failing.pop(provider, None)
+            self.unresponsive.discard(provider)
+        if leaving:
+            self.fence += 1
+        if not self.providers:
+            self.state = b""  # it was kept as long as somebody was there
+        for cause, providers in by_cause.items():
+            self._told.append(Left(self.seq, tuple(providers), cause, subject.code, subject.reason))
+        self._refuse([one for one in self.queue if one.proposer in leaving], "not_a_member")
+
+
+KINDS: dict[type, Kind] = {
+    cmd.Join: "join",
+    cmd.Leave: "leave",
+    cmd.Expel: "expel",
+    cmd.ChangeState: "state",
+    cmd.SendMessage: "message",
+    cmd.ChangeAttributes: "attributes",
+}

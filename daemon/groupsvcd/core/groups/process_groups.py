@@ -1,0 +1,143 @@
+"""All process groups of a node: which process takes part in which, and which votes are for which.
+
+It sits on ``NodeGroups``: each process group is a user of the node group of the same name, and brings it its machine.
+It gives the numbers by which processes and proposals of this node are known everywhere; they are never used again.
+
+Only groups in which something is waited for have a deadline: a node may carry thousands that sleep.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..identity import Sender
+from ..nodegroups.node_groups import NodeGroups
+from ..parameters import Timers
+from ..peer_messages import PeerMessage, Votes
+from ..turn import Turn
+from ..views import AttributeValue, NodeId
+from .local_group import LocalGroup
+
+LAGGED = "lagged: this node has missed entries that are no longer kept"
+
+
+class ProcessGroups:
+    """The process groups of one node."""
+
+    def __init__(self, turn: Turn, node_groups: NodeGroups, timers: Timers) -> None:
+        self.turn = turn
+        self.timers = timers
+        self._nodes = node_groups
+        self._by_name: dict[str, LocalGroup] = {}
+        self._by_id: dict[int, LocalGroup] = {}
+        self._awake: dict[LocalGroup, None] = {}
+        self._last_number = 0
+
+    @property
+    def me(self) -> NodeId:
+        """This node, as part of the ids of its processes."""
+        return self._nodes.station.me
+
+    @property
+    def now(self) -> float:
+        """What time it is."""
+        return self.turn.now
+
+    def next_number(self) -> int:
+        """For a process or a proposal."""
+        self._last_number += 1
+        return self._last_number
+
+    # --- For processes ---
+
+    def take_part(self, name: str, attributes: dict[str, AttributeValue]) -> LocalGroup:
+        """This node's part in a group; from now on it carries it, or tries to."""
+        local = self._by_name.get(name)
+        if local is None:
+            self._by_name[name] = local = LocalGroup(self, name)
+            self._nodes.join(name, attributes, local, local)
+        return local
+
+    def get(self, name: str) -> LocalGroup | None:
+        """The same, if there is any."""
+        return self._by_name.get(name)
+
+    # --- For local groups ---
+
+    def carries(self, local: LocalGroup) -> None:
+        """This node carries the group, which has an id now."""
+        self._by_id[local.id] = local
+
+    def attributes_of(self, local: LocalGroup) -> dict[str, AttributeValue]:
+        """As the directory has them."""
+        seat = self._nodes.seat_of(local.name)
+        return dict(seat.group.attributes) if seat is not None else {}
+
+    def leave(self, local: LocalGroup) -> None:
+        """No process of this node takes part any more."""
+        self._nodes.leave(local.name, local)
+
+    def look_at(self, local: LocalGroup) -> None:
+        """Something has happened to it: it may wait for something now."""
+        self._awake[local] = None
+
+    def forget(self, local: LocalGroup) -> None:
+        """This node does not carry the group any more."""
+        self._awake.pop(local, None)
+        if self._by_name.get(local.name) is local:
+            del self._by_name[local.name]
+        if self._by_id.get(local.id) is local:
+            del self._by_id[local.id]
+
+    def lost_entries(self, local: LocalGroup) -> None:
+        """Its copy goes on behind entries that its processes were not told of: they cannot go on."""
+        local.lost(LAGGED)
+        self._nodes.leave(local.name, local)
+
+    def submit(self, local: LocalGroup, bodies: Sequence[bytes]) -> int:
+        """Submit entries; the number of the first, 0 if there is no room now."""
+        return self._nodes.submit(local.name, bodies)
+
+    def leads(self, local: LocalGroup) -> bool:
+        """Whether this node leads the group, and may: it has its lease."""
+        seat = self._nodes.seat_of(local.name)
+        return seat is not None and seat.leading is not None and not self._nodes.station.member.isolated
+
+    def rule(self, local: LocalGroup, body: bytes) -> None:
+        """Order a ruling, which only the leader does: after what is being handed up now."""
+
+        def order() -> None:
+            seat = self._nodes.seat_of(local.name)
+            if seat is not None and seat.leading is not None and self.leads(local):
+                seat.leading.rule(body)
+                seat.group.touch(seat.group)
+
+        self.turn.round_trip.append(order)
+
+    def send_to_leader(self, local: LocalGroup, message: PeerMessage) -> None:
+        """Something that only the leader can make use of."""
+        seat = self._nodes.seat_of(local.name)
+        if seat is not None and seat.replica.leader:
+            self.turn.send(seat.replica.leader, message)
+
+    # --- Messages, and time ---
+
+    def on_votes(self, sender: Sender, votes: Votes) -> None:
+        """Votes of another node."""
+        local = self._by_id.get(votes.stream)
+        if local is not None:
+            local.on_votes((sender.name, sender.incarnation), votes)
+
+    @property
+    def deadline(self) -> float:
+        """When the next group wants to be looked at."""
+        for local in [local for local in self._awake if local.deadline == math.inf]:
+            del self._awake[local]
+        return min((local.deadline for local in self._awake), default=math.inf)
+
+    def tick(self) -> None:
+        """Time has passed."""
+        for local in list(self._awake):
+            if local.deadline <= self.now:
+                local.tick()

@@ -1,0 +1,448 @@
+"""Who is a provider, whose turn it is, who votes and how it ends: the rules of process groups, entry by entry."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupsvcd.core.groups import commands as cmd
+from groupsvcd.core.groups.commands import BY_DEFAULT, Cast
+from groupsvcd.core.groups.notices import (
+    Emptied,
+    Ended,
+    Failing,
+    Joined,
+    Left,
+    Message,
+    PhaseClosed,
+    PhaseOpened,
+    Refused,
+    Responsive,
+    StateChanged,
+)
+from groupsvcd.core.groups.papers import Paper
+from groupsvcd.core.groups.process_group import ProcessGroup
+from groupsvcd.core.nodegroups.controls import NodeRemoved, ViewStarted
+
+from .assembly import Assembly, process
+
+ALL_VOTE = {
+    "join_phases": "n", "leave_phases": "n", "failure_phases": "n", "state_phases": "n", "message_phases": "n"
+}  # fmt: skip
+
+
+def _three(**attributes: str) -> Assembly:
+    """A1, B1 and C1 are providers; everything is voted on, joins only if the attributes say so."""
+    group = Assembly(**{**ALL_VOTE, "join_phases": "one", **attributes})
+    for name in ("A1", "B1", "C1"):
+        group.join(name)
+        group.wait(0.1)
+        if group.group.ballot is not None:
+            group.vote(**dict.fromkeys(group.names.split(), "approve"))
+    assert "A1 B1 C1" == group.names
+    group.notices.clear()
+    return group
+
+
+# --- Joining and leaving ---
+
+
+def test_the_first_join_forms_the_group_without_a_vote() -> None:
+    """GS-20."""
+    group = Assembly(**ALL_VOTE)
+    group.join("A1")
+    assert "A1" == group.names
+    assert ["one_phase"] == [ended.outcome.reason for ended in group.told(Ended)]
+
+
+def test_a_later_join_is_voted_on_by_those_who_are_in() -> None:
+    """GS-23: not by the joiner."""
+    group = Assembly(**ALL_VOTE)
+    group.join("A1", "B1")
+    assert [(process("A1"),)] == [opened.electorate for opened in group.told(PhaseOpened)]
+    assert "A1" == group.names
+    group.vote(A1="approve")
+    assert "A1 B1" == group.names
+
+
+def test_who_is_rejected_does_not_get_in() -> None:
+    """GS-20: and everybody is told why."""
+    group = Assembly(**ALL_VOTE)
+    group.join("A1", "B1")
+    group.vote(A1="reject")
+    assert "A1" == group.names
+    assert [(True, "one_phase"), (False, "explicit_reject")] == [
+        (ended.outcome.approved, ended.outcome.reason) for ended in group.told(Ended)
+    ]
+
+
+def test_the_leaver_votes_too_and_stays_if_it_is_rejected() -> None:
+    """GS-20, GS-23."""
+    group = _three()
+    group.leave("B1", code=7)
+    assert [tuple(map(process, ("A1", "B1", "C1")))] == [opened.electorate for opened in group.told(PhaseOpened)]
+    group.vote(A1="approve", B1="approve", C1="reject")
+    assert "A1 B1 C1" == group.names
+    group.leave("B1", code=7)
+    group.vote(A1="approve", B1="approve", C1="approve")
+    assert "A1 C1" == group.names
+    assert [(("B", 1, 1),), ("leave", 7)] == [group.told(Left)[0].providers, (group.told(Left)[0].cause, 7)]
+
+
+def test_with_the_last_provider_the_group_is_empty_and_its_state_gone() -> None:
+    """GS-31: the value is kept while at least one provider remains."""
+    group = Assembly()
+    group.join("A1")
+    group.propose_state("A1", b"red")
+    group.leave("A1")
+    assert 1 == len(group.told(Emptied))
+    assert b"" == group.group.state
+    group.join("B1")
+    assert "B1" == group.names
+
+
+# --- Votes ---
+
+
+def test_any_reject_ends_it_whatever_the_others_vote() -> None:
+    """GS-23."""
+    group = _three()
+    group.propose_state("A1", b"red")
+    group.vote(A1="approve", B1="continue", C1="reject")
+    assert b"" == group.group.state
+    (ended,) = group.told(Ended)
+    assert (False, 1, "explicit_reject") == (ended.outcome.approved, ended.outcome.phases, ended.outcome.reason)
+
+
+def test_continue_leads_to_another_phase_as_often_as_anybody_wants() -> None:
+    """GS-23: the number of phases is dynamic and unbounded."""
+    group = _three()
+    group.propose_state("A1", b"red")
+    for _ in range(10):
+        group.vote(A1="approve", B1="continue", C1="approve")
+    group.vote(A1="approve", B1="approve", C1="approve")
+    (ended,) = group.told(Ended)
+    assert (True, 11) == (ended.outcome.approved, ended.outcome.phases)
+    assert list(range(1, 11)) == [closed.phase for closed in group.told(PhaseClosed)]
+    assert b"red" == group.group.state
+
+
+def test_a_fixed_number_of_phases_is_kept_to() -> None:
+    """GS-23: fixed by the proposer at the start; each is a barrier, and the last one decides."""
+    group = _three()
+    group.propose_state("A1", b"red", phases=3)
+    for _ in range(2):
+        group.vote(A1="approve", B1="approve", C1="approve")
+        assert [] == group.told(Ended)
+    group.vote(A1="approve", B1="continue", C1="approve")
+    assert [(True, 3)] == [(ended.outcome.approved, ended.outcome.phases) for ended in group.told(Ended)]
+
+
+def test_of_several_proposed_states_the_oldest_providers_is_taken_by_all() -> None:
+    """GS-25."""
+    group = _three()
+    group.propose_state("C1", b"red")
+    group.answer(A1=Paper(1, "continue"), B1=Paper(1, "approve", state=b"green"), C1=Paper(1, "approve", state=b"blue"))
+    assert [b"red", b"green"] == [opened.subject.state for opened in group.told(PhaseOpened)]
+    group.vote(A1="approve", B1="approve", C1="approve")
+    assert [(b"green", 1)] == [(changed.value, changed.version) for changed in group.told(StateChanged)]
+
+
+def test_what_is_said_with_a_vote_is_shown_in_the_next_phase() -> None:
+    """GS-25."""
+    group = _three()
+    group.propose_state("A1", b"red")
+    group.answer(A1=Paper(1, "continue", message=b"not yet"), B1=Paper(1, "approve"), C1=Paper(1, "approve"))
+    assert [(), ((process("A1"), 1, b"not yet"),)] == [
+        tuple((said.provider, said.phase, said.payload) for said in opened.messages)
+        for opened in group.told(PhaseOpened)
+    ]
+
+
+def test_a_default_vote_changed_with_a_vote_holds_until_it_is_changed_again_and_reject_wins() -> None:
+    """GS-26."""
+    group = _three()
+    group.propose_state("A1", b"red")
+    group.answer(
+        A1=Paper(1, "approve", default_vote="approve"), B1=Paper(1, "approve", default_vote="reject"),
+        C1=Paper(1, "approve"),
+    )  # fmt: skip
+    assert "reject" == group.group.default_vote == group.group.view.default_vote
+
+
+def test_who_is_late_gets_the_default_vote_and_that_is_said() -> None:
+    """GS-26, GS-40."""
+    group = _three(default_vote="reject")
+    group.propose_state("A1", b"red")
+    group.vote(A1="approve", C1="approve")
+    group.wait(29.0)
+    assert [] == group.told(Ended)
+    group.wait(1.5)
+    (ended,) = group.told(Ended)
+    assert (False, "time_limit") == (ended.outcome.approved, ended.outcome.reason)
+    assert [Cast(process("A1"), "approve"), Cast(process("B1"), "reject", "late"), Cast(process("C1"), "approve")] == (
+        list(ended.outcome.votes)
+    )
+
+
+def test_a_callback_that_raises_counts_as_the_default_vote() -> None:
+    """And is shown in the tally."""
+    group = _three()
+    group.propose_state("A1", b"red")
+    group.answer(A1=Paper(1, None), B1=Paper(1, "approve"), C1=Paper(1, "approve"))
+    (ended,) = group.told(Ended)
+    assert (True, "default_approve") == (ended.outcome.approved, ended.outcome.reason)
+    assert "raised" == ended.outcome.votes[0].why
+
+
+def test_votes_for_another_phase_or_of_somebody_who_has_none_change_nothing() -> None:
+    """G4."""
+    group = _three()
+    group.propose_state("A1", b"red")
+    ballot = group.group.ballot
+    assert ballot is not None
+    for at in ((ballot.id, 2), (ballot.id + 1, 1), (0, 0)):
+        group.chair.take(("B", 1), *at, (Paper(1, "reject"),))
+    group.chair.take(("D", 1), ballot.id, 1, (Paper(1, "reject"),))
+    group.vote(A1="approve", B1="approve", C1="approve")
+    assert [True] == [ended.outcome.approved for ended in group.told(Ended)]
+
+
+def test_the_newest_votes_of_a_node_replace_the_older_ones_until_the_phase_ends() -> None:
+    """G4: the set is cumulative, so a doubled message counts once."""
+    group = _three()
+    group.propose_state("A1", b"red")
+    group.vote(A1="reject")
+    group.vote(A1="approve")
+    group.vote(B1="approve", C1="approve")
+    assert [True] == [ended.outcome.approved for ended in group.told(Ended)]
+
+
+# --- Deaths ---
+
+
+def test_a_death_is_shown_at_once_and_has_its_turn_after_the_running_ballot() -> None:
+    """GS-33: default vote now, its own failure protocol next."""
+    group = _three()
+    group.propose_state("A1", b"red")
+    group.die("B1")
+    assert [(process("B1"), "failure")] == [(failing.provider, failing.cause) for failing in group.told(Failing)]
+    assert "A1 B1 C1" == group.names
+    group.vote(A1="approve", C1="approve")
+    kinds = [ended.outcome.subject.kind for ended in group.told(Ended)]
+    assert ["state"] == kinds
+    assert Cast(process("B1"), "approve", "failed") in group.told(Ended)[0].outcome.votes
+    group.vote(A1="approve", C1="approve")
+    assert "A1 C1" == group.names
+    assert [((process("B1"),), "failure")] == [(left.providers, left.cause) for left in group.told(Left)]
+
+
+def test_the_dead_stay_removed_also_if_their_failure_is_rejected() -> None:
+    """GS-33: only the state that came with the votes is dropped."""
+    group = _three()
+    group.die("B1")
+    group.answer(A1=Paper(1, "continue", state=b"without B"), C1=Paper(1, "approve"))
+    group.vote(A1="approve", C1="reject")
+    assert "A1 C1" == group.names
+    assert b"" == group.group.state
+
+
+def test_failures_come_before_joins_and_joins_before_the_rest() -> None:
+    """GS-28, GS-30."""
+    group = _three(join_phases="n")
+    group.propose_state("A1", b"red")
+    group.propose_state("A1", b"green")
+    group.join("D1")
+    group.die("C1")
+    for _ in range(4):
+        group.vote(A1="approve", B1="approve", **({"D1": "approve"} if "D1" in group.names else {}))
+    assert ["state", "failure", "join", "state"] == [ended.outcome.subject.kind for ended in group.told(Ended)]
+
+
+def test_a_node_that_fails_takes_its_providers_joiners_and_proposals_with_it() -> None:
+    """GS-33, no ghosts."""
+    group = _three(join_phases="n")
+    group.propose_state("A1", b"red")
+    group.join("B2")
+    group.propose_state("B1", b"green")
+    group.fail_nodes("B")
+    assert [(process("B1"), "node_failure")] == [(failing.provider, failing.cause) for failing in group.told(Failing)]
+    assert [] == group.group.queue
+    group.vote(A1="approve", C1="approve")
+    group.vote(A1="approve", C1="approve")
+    assert "A1 C1" == group.names
+    assert ["node_failure"] == [left.cause for left in group.told(Left)]
+
+
+def test_a_node_that_has_left_has_no_providers_any_more() -> None:
+    """It lost the group with its processes in it: nobody else would ever say so."""
+    group = Assembly()
+    group.join("A1", "B1")
+    group.group.control(99, NodeRemoved(("B", 1)))
+    assert "A1" == group.names
+
+
+def test_a_joiner_that_dies_in_its_batch_is_left_out_and_named() -> None:
+    """No ghosts: the others of the batch get in."""
+    group = _three(join_phases="n", batch="joins")
+    group.join("D1", "E1")
+    group.wait(0.1)
+    group.die("D1")
+    group.vote(A1="approve", B1="approve", C1="approve")
+    assert "A1 B1 C1 E1" == group.names
+    assert (process("D1"),) == group.told(Ended)[-1].outcome.left_out
+
+
+def test_a_ballot_whose_joiners_are_all_dead_is_rejected() -> None:
+    """No ghosts."""
+    group = _three(join_phases="n")
+    group.join("D1")
+    group.die("D1")
+    assert group.group.ballot is None
+    assert [False] == [ended.outcome.approved for ended in group.told(Ended)]
+
+
+def test_who_is_failing_neither_proposes_nor_speaks_nor_votes() -> None:
+    """From Failing on."""
+    group = _three()
+    group.propose_state("A1", b"red")
+    group.die("B1")
+    group.propose_state("B1", b"of a dead man")
+    group.say("B1", b"boo")
+    assert ["not_a_member"] == [refused.why for refused in group.told(Refused)]
+    assert [] == group.told(Message)
+
+
+def test_when_all_voters_die_the_dead_are_removed_and_the_group_is_empty() -> None:
+    """Nobody is left to vote on the last failure, so it needs no vote."""
+    group = _three()
+    for name in ("A1", "B1", "C1"):
+        group.die(name)
+    assert "" == group.names
+    assert 1 == len(group.told(Emptied))
+
+
+# --- Turns ---
+
+
+def test_who_does_not_want_to_wait_is_told_busy() -> None:
+    """GS-28: by choice of the proposer."""
+    group = _three()
+    group.propose_state("A1", b"red")
+    group.propose_state("B1", b"green", fail_if_busy=True)
+    assert ["busy"] == [refused.why for refused in group.told(Refused)]
+    group.vote(A1="approve", B1="approve", C1="approve")
+    group.propose_state("B1", b"green", fail_if_busy=True)
+    assert 1 == len(group.told(Refused))
+    assert group.group.ballot is not None
+
+
+def test_a_state_proposed_for_another_version_is_refused_in_its_turn() -> None:
+    """G9: compare and set."""
+    group = Assembly()
+    group.join("A1", "B1")
+    group.propose_state("A1", b"red", if_version=0)
+    group.propose_state("B1", b"green", if_version=0)
+    assert b"red" == group.group.state
+    assert ["stale_version"] == [refused.why for refused in group.told(Refused)]
+
+
+def test_a_proposal_that_is_withdrawn_in_time_never_has_its_turn() -> None:
+    """Afterwards it certainly did not happen."""
+    group = _three()
+    group.propose_state("A1", b"red")
+    group.propose_state("B1", b"green")
+    group.entry("B", cmd.Withdraw(group.group.queue[0].id[2]))
+    group.vote(A1="approve", B1="approve", C1="approve")
+    assert b"red" == group.group.state
+    assert ["withdrawn"] == [refused.why for refused in group.told(Refused)]
+
+
+def test_plain_messages_wait_for_no_ballot() -> None:
+    """And one of somebody who is no provider is marked so."""
+    group = _three()
+    group.propose_state("A1", b"red")
+    group.say("B1", b"meanwhile")
+    group.raw("Z", cmd.message_prefix(0) + b"from outside")
+    assert [(process("B1"), b"meanwhile"), (("Z", 1, 0), b"from outside")] == [
+        (message.sender, message.payload) for message in group.told(Message)
+    ]
+
+
+def test_a_message_by_ballot_is_seen_when_it_is_approved() -> None:
+    """GS-20, G6."""
+    group = _three()
+    group.send("A1", b"hello")
+    assert [] == group.told(Message)
+    group.vote(A1="approve", B1="approve", C1="approve")
+    assert [b"hello"] == [message.payload for message in group.told(Message)]
+
+
+def test_expel_is_decided_by_the_others() -> None:
+    """GS-23, GS-34: the target has no vote; the reason is shown."""
+    group = _three()
+    group.expel("A1", "B1", reason="too slow")
+    assert [tuple(map(process, ("A1", "C1")))] == [opened.electorate for opened in group.told(PhaseOpened)]
+    group.vote(A1="approve", C1="approve")
+    assert [("expelled", "too slow")] == [(left.cause, left.reason) for left in group.told(Left)]
+    assert "A1 C1" == group.names
+
+
+def test_joins_are_collected_for_a_while_and_voted_on_as_one() -> None:
+    """GS-29: approved, continued, rejected as a whole."""
+    group = _three(join_phases="n", batch="both")
+    group.join("D1", "E1")
+    assert group.group.ballot is None
+    group.wait(0.051)
+    group.join("F1")
+    group.vote(A1="approve", B1="approve", C1="approve")
+    assert "A1 B1 C1 D1 E1" == group.names
+    assert [("D1", "E1")] == [tuple(one.name for one in joined.providers) for joined in group.told(Joined)]
+    group.wait(0.051)
+    group.vote(**dict.fromkeys(group.names.split(), "reject"))
+    assert "A1 B1 C1 D1 E1" == group.names
+
+
+def test_failures_are_collected_too_if_the_group_wants_it() -> None:
+    """GS-29."""
+    group = _three(batch="leaves")
+    group.die("B1")
+    group.die("C1")
+    assert 2 == len(group.told(Failing))
+    group.wait(0.051)
+    group.vote(A1="approve")
+    assert [tuple(map(process, ("B1", "C1")))] == [left.providers for left in group.told(Left)]
+
+
+def test_a_provider_that_hangs_is_announced_once_and_again_when_it_answers() -> None:
+    """GS-27, GS-40."""
+    group = _three()
+    for does in (False, False, True, True):
+        group.entry("B", cmd.Responds(1, does))
+    assert [(process("B1"), False), (process("B1"), True)] == [
+        (notice.provider, notice.does) for notice in group.told(Responsive)
+    ]
+
+
+def test_the_fence_grows_with_every_change_of_the_list_and_with_every_view() -> None:
+    """L6."""
+    group = ProcessGroup({})
+    fences = []
+    for seq, step in enumerate(
+        (ViewStarted(5, "A", (), 1, 5 << 20), "A1", "B1", ViewStarted(9, "A", (), 1, 9 << 20), "C1"), 1
+    ):
+        if isinstance(step, str):
+            group.apply(seq, (step[0], 1), cmd.encode(cmd.Join(seq, 1, BY_DEFAULT, BY_DEFAULT, step, b"")))
+        else:
+            group.control(seq, step)
+        fences.append(group.fence)
+    assert [5 << 20, (5 << 20) + 1, (5 << 20) + 2, 9 << 20, (9 << 20) + 1] == fences
+
+
+@pytest.mark.parametrize("kind", ["one", "n"])
+def test_who_is_no_provider_cannot_propose(kind: str) -> None:
+    """A clear word, and nothing happens."""
+    group = Assembly(state_phases=kind)
+    group.join("A1")
+    group.propose_state("B1", b"red")
+    assert ["not_a_member"] == [refused.why for refused in group.told(Refused)]
+    assert b"" == group.group.state
