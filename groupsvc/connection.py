@@ -50,6 +50,7 @@ from .wire.client_messages import (
     REQUEST_CODEC,
     AnyClientReply,
     AnyClientRequest,
+    AnyTelling,
     ConfigAsk,
     ConfigSet,
     ConfigValue,
@@ -228,6 +229,8 @@ class DaemonConnection:
         if frame.kind is not FrameKind.CLIENT_REPLY:
             raise PeerProtocolError(f"{self.address} answered with a frame of kind {frame.kind.name}")
         for reply in REPLY_CODEC.decode(frame.body):
+            if isinstance(reply, AnyTelling):
+                continue  # a connection without a session is told nothing
             if reply.id == number or (reply.id == 0 and isinstance(reply, Problem)):  # 0: the frame was refused whole
                 return reply
         return None

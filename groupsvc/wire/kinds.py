@@ -99,3 +99,40 @@ class Kind(enum.IntEnum):
     CONFIG_VALUE = 123
     DONE = 124
     PROBLEM = 125
+
+    # Application to daemon, within a session.
+    OPEN_SESSION = 140
+    RESUME_SESSION = 141
+    CLOSE_SESSION = 142
+    SESSION_ALIVE = 143
+    JOIN_ASK = 144
+    SUBSCRIBE_ASK = 145
+    LEAVE_ASK = 146
+    GOODBYE_ASK = 147
+    CHANGE_STATE_ASK = 148
+    SEND_ASK = 149
+    EXPEL_ASK = 150
+    CHANGE_ATTRIBUTES_ASK = 151
+    CAST_VOTE = 152
+    MULTICAST = 153
+    SUBMIT_OUTSIDE = 154
+    CATCH_UP_ASK = 155
+    OUTCOME_ASK = 156
+    GROUPS_ASK = 157
+    WHY_ASK = 158
+    OVERRUN = 159
+
+    # Daemon to application, within a session.
+    SESSION_IS = 180
+    SESSION_ALIVE_ACK = 181
+    JOINED_AS = 182
+    SUBSCRIBED = 183
+    OUTCOME_IS = 184
+    TOLD = 185
+    MESSAGES_CAME = 186
+    MEMBER_LOST = 187
+    NOTICES_MISSED = 188
+    SESSION_NEWS = 189
+    CAUGHT_UP = 190
+    GROUPS_ARE = 191
+    OUTCOMES_ARE = 192

@@ -24,3 +24,50 @@ CONFIG_VALUE_BYTES_MAX = 64 * 1024
 
 TIMEOUT_S_MAX = 3600.0
 """No request waits longer in a daemon; who wants to wait for ever asks again."""
+
+# --- Sessions and groups ---
+
+PAYLOAD_BYTES_MAX = 4 * 1024 * 1024
+"""Largest message, state value or message with a vote: it fits into a frame with room to spare."""
+
+PROVIDER_DATA_BYTES_MAX = 64 * 1024
+"""What a provider shows of itself: every member keeps it, and every list of providers carries it."""
+
+PROVIDER_NAME_CHARS_MAX = 200
+"""As group names."""
+
+REASON_CHARS_MAX = 1000
+"""Why somebody is expelled: a sentence or two for people."""
+
+OUTSTANDING_MAX = 4096
+"""Messages of one provider that it has not seen come back. With more it waits: what is kept for it stays bounded."""
+
+MEMBERS_PER_SESSION_MAX = 10_000
+"""Memberships and subscriptions of one session."""
+
+REQUESTS_WAITING_MAX = 10_000
+"""Requests of one session that are not answered yet."""
+
+UNCOUNTED_ITEMS_MAX = 100_000
+UNCOUNTED_BYTES_MAX = 64 * 1024 * 1024
+"""What a session was told and has not counted. A program that is stopped, or reads too slowly, loses its session past
+either."""
+
+COUNT_EVERY_ITEMS = 256
+COUNT_EVERY_BYTES = 1024 * 1024
+"""A client says how far it has counted after so much, at the latest."""
+
+EVENTS_MAX = 100_000
+"""Events of one group that the program has not read, in the client library."""
+
+SESSION_ALIVE_S = 0.5
+"""How often a client says that it is alive, and asks for how long what it knows is true."""
+
+RESPONSIVE_S = 5.0
+"""A program that has not been alive, or whose answering code has been busy, for so long is unresponsive."""
+
+GRACE_S = 3.0
+"""For how long a session waits for its client to resume it. A process that ends is noticed at once, without this."""
+
+OUTCOMES_KEPT = 100
+"""Outcomes of a group that can be asked for afterwards: they are part of every checkpoint."""

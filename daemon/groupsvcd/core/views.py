@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
+from groupsvc.wire.notices import AttributeValue as AttributeValue
+
 Server = tuple[str, int | str]
 NodeId = tuple[str, int]
-AttributeValue = bool | int | float | str | list[str] | None
 Views = tuple[tuple[int, int], ...]
 """Of a log: epoch and number of the first entry of each of its newest views, the oldest first."""
 

@@ -21,6 +21,7 @@ from groupsvc.wire.client_messages import (
     REQUEST_CODEC,
     AnyClientReply,
     AnyClientRequest,
+    AnyTelling,
     ClientReply,
     ConfigAsk,
     ConfigSet,
@@ -139,7 +140,7 @@ class Client:
 
     def hear(self, reply: AnyClientReply, connection: int) -> None:
         """A reply has come over a connection that may have been closed meanwhile."""
-        if connection != self.connection or isinstance(reply, Welcome):
+        if connection != self.connection or isinstance(reply, Welcome | AnyTelling):
             return
         call = self.call
         world = self.clients.world

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from groupsvc.wire.notices import AnyNotice, Ended, GroupView, Joined, Left, Message, PhaseOpened, ProviderId, Refused
 from groupsvcd.core.engine import Engine
 from groupsvcd.core.groups import commands as cmd
-from groupsvcd.core.groups.commands import BY_DEFAULT, ProviderId
+from groupsvcd.core.groups.commands import BY_DEFAULT
 from groupsvcd.core.groups.local_group import LocalGroup
-from groupsvcd.core.groups.notices import AnyNotice, Ended, GroupView, Joined, Left, Message, PhaseOpened, Refused
 from groupsvcd.core.groups.papers import Paper
 from groupsvcd.core.groups.process_groups import ProcessGroups
 

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from groupsvc.wire.notices import AnyNotice, Ended, Failing, Joined, Left, PhaseOpened, StateChanged
 from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups.chair import Chair
 from groupsvcd.core.groups.commands import BY_DEFAULT, Cast, ProviderId
-from groupsvcd.core.groups.notices import AnyNotice, Ended, Failing, Joined, Left, PhaseOpened, StateChanged
 from groupsvcd.core.groups.papers import Paper
 from groupsvcd.core.groups.process_group import ProcessGroup
 from groupsvcd.core.nodegroups.controls import NodesFailed

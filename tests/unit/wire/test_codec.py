@@ -16,8 +16,8 @@ from groupsvcd.core.peer_messages import PEER_CODEC, Goodbye, LeaderAlive, Order
 CODECS: dict[str, Codec[Any]] = {"peer": PEER_CODEC, "request": REQUEST_CODEC, "reply": REPLY_CODEC}
 OWN_KINDS = {
     "peer": {kind for kind in Kind if kind < 100},
-    "request": {kind for kind in Kind if 100 <= kind < 120},
-    "reply": {kind for kind in Kind if 120 <= kind},
+    "request": {kind for kind in Kind if 100 <= kind < 120 or 140 <= kind < 180},
+    "reply": {kind for kind in Kind if 120 <= kind < 140 or 180 <= kind},
 }
 
 

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from .commands import DYNAMIC, Cast, ProviderId
-from .notices import Reason, Subject, VoteMessage
+from groupsvc.wire.notices import Cast, ProviderId, Reason, Subject, VoteMessage
+
+from .commands import DYNAMIC
 
 VOTE_MESSAGES_KEPT = 100
 """Of those that came with votes of earlier phases; older ones were shown and are gone."""

@@ -17,10 +17,12 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Literal
 
+from groupsvc.wire.notices import Cast, DefaultVote, ProviderId, Vote
+
 from ..views import NodeId
 from . import commands as cmd
 from .ballots import Ballot
-from .commands import Cast, DefaultVote, PhaseEnded, ProviderId, Vote, WindowEnded
+from .commands import PhaseEnded, WindowEnded
 from .papers import Paper
 from .process_group import ProcessGroup
 

@@ -20,16 +20,8 @@ from typing import Literal
 
 import msgspec
 
-from ..views import AttributeValue
+from groupsvc.wire.notices import AttributeValue, Cast, DefaultVote, ProviderId
 
-ProviderId = tuple[str, int, int]
-"""Node, incarnation, number there: never used again."""
-
-ProposalId = tuple[str, int, int]
-"""The same for proposals."""
-
-Vote = Literal["approve", "continue", "reject"]
-DefaultVote = Literal["approve", "reject"]
 FailureCause = Literal["failure", "goodbye", "overrun"]
 """Why a provider is no more, as far as its own node can tell. That a node is no more, the stream says."""
 
@@ -121,14 +113,6 @@ class Responds(Command, frozen=True, tag=9):
 
 AnyCommand = Join | Leave | Expel | ChangeState | SendMessage | ChangeAttributes | Withdraw | ProvidersFailed | Responds
 AnyProposal = Join | Leave | Expel | ChangeState | SendMessage | ChangeAttributes
-
-
-class Cast(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
-    """One vote as it was counted. ``why``: "" if the provider cast it itself, else why a default was cast for it."""
-
-    provider: ProviderId
-    vote: Vote
-    why: Literal["", "failed", "late", "raised"] = ""
 
 
 class Ruling(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):

@@ -17,13 +17,25 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from groupsvc.wire.notices import (
+    FOR_SUBSCRIBERS,
+    AnyNotice,
+    Emptied,
+    Ended,
+    GroupView,
+    Left,
+    PhaseOpened,
+    ProposalId,
+    ProviderId,
+    Refused,
+)
+
 from ..nodegroups.controls import Ruled, decode_control
 from ..peer_messages import Votes
 from ..stream.entries import Entry
 from ..views import AttributeValue, NodeId
 from . import commands as cmd
 from .chair import Chair
-from .notices import FOR_SUBSCRIBERS, AnyNotice, Emptied, Ended, GroupView, Left, PhaseOpened, Refused
 from .papers import Paper
 from .process_group import ProcessGroup
 
@@ -271,7 +283,7 @@ class LocalGroup:
             elif isinstance(notice, Emptied):
                 self._dissolve()
 
-    def _decide(self, proposals: Sequence[cmd.ProposalId], how: Ended | Refused) -> None:
+    def _decide(self, proposals: Sequence[ProposalId], how: Ended | Refused) -> None:
         for node, incarnation, number in proposals:
             if (node, incarnation) == self._groups.me:
                 decided = self._proposals.pop(number, None)
@@ -319,6 +331,6 @@ class LocalGroup:
             self._send_votes()
 
 
-def _is_about(notice: AnyNotice, process: cmd.ProviderId) -> bool:
+def _is_about(notice: AnyNotice, process: ProviderId) -> bool:
     """Whether this is the last thing that a provider is told: that it is one no longer."""
     return isinstance(notice, Left) and process in notice.providers

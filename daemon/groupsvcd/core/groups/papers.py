@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from .commands import DefaultVote, Vote
+from groupsvc.wire.notices import DefaultVote, Vote
 
 
 class Paper(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):

@@ -21,30 +21,19 @@ from typing import Literal
 
 import attrs
 import msgspec
+from msgspec.structs import replace
 
-from ..invariants import invariant
-from ..nodegroups.controls import AnyControl, NodeRemoved, NodesFailed, ViewStarted
-from ..views import AttributeValue, NodeId
-from . import commands as cmd
-from .ballots import Ballot, Verdict, reason_of, verdict_of
-from .commands import (
-    BY_DEFAULT,
-    ONE_PHASE,
-    AnyProposal,
-    Cast,
-    DefaultVote,
-    PhaseEnded,
-    ProposalId,
-    ProviderId,
-    WindowEnded,
-)
-from .notices import (
+from groupsvc.wire.notices import (
     AnyNotice,
     AttributesChanged,
+    AttributeValue,
+    Cast,
     Cause,
+    DefaultVote,
     Emptied,
     Ended,
     Failing,
+    Fenced,
     GroupView,
     Joined,
     Kind,
@@ -53,7 +42,9 @@ from .notices import (
     Outcome,
     PhaseClosed,
     PhaseOpened,
+    ProposalId,
     Provider,
+    ProviderId,
     Reason,
     Refusal,
     Refused,
@@ -61,6 +52,13 @@ from .notices import (
     StateChanged,
     Subject,
 )
+
+from ..invariants import invariant
+from ..nodegroups.controls import AnyControl, NodeRemoved, NodesFailed, ViewStarted
+from ..views import NodeId
+from . import commands as cmd
+from .ballots import Ballot, Verdict, reason_of, verdict_of
+from .commands import BY_DEFAULT, ONE_PHASE, AnyProposal, PhaseEnded, WindowEnded
 from .rules import Rules
 
 QUEUE_MAX = 10_000
@@ -175,6 +173,7 @@ class ProcessGroup:
         self._begin(seq)
         if isinstance(control, ViewStarted):
             self.fence = control.fence
+            self._told.append(Fenced(seq, self.fence))
         elif isinstance(control, NodesFailed):
             self._nodes_are_no_more(control.nodes)
         elif isinstance(control, NodeRemoved):
@@ -351,15 +350,15 @@ class ProcessGroup:
         match command:
             case cmd.Leave():
                 leaving = tuple(dict.fromkeys(one.proposer for one in rest))
-                subject = attrs.evolve(subject, leaving=leaving, cause="leave", code=command.code)
+                subject = replace(subject, leaving=leaving, cause="leave", code=command.code)
             case cmd.Expel():
-                subject = attrs.evolve(subject, leaving=targets, cause="expelled", reason=command.reason)
+                subject = replace(subject, leaving=targets, cause="expelled", reason=command.reason)
             case cmd.ChangeState():
-                subject = attrs.evolve(subject, state=command.value, if_version=command.if_version)
+                subject = replace(subject, state=command.value, if_version=command.if_version)
             case cmd.SendMessage():
-                subject = attrs.evolve(subject, payload=command.payload)
+                subject = replace(subject, payload=command.payload)
             case cmd.ChangeAttributes():
-                subject = attrs.evolve(subject, changes=tuple(sorted(command.changes.items())))
+                subject = replace(subject, changes=tuple(sorted(command.changes.items())))
         self._open(subject, command.phases, command.time_limit)
 
     def _open(self, subject: Subject, phases: int, time_limit: float) -> None:
@@ -381,7 +380,7 @@ class ProcessGroup:
         return tuple(one for one in self.providers if one not in self.failing and one not in without)
 
     def _open_phase(self, ballot: Ballot) -> None:
-        subject = attrs.evolve(ballot.subject, state=ballot.state)
+        subject = replace(ballot.subject, state=ballot.state)
         opened = PhaseOpened(
             self.seq, ballot=ballot.id, phase=ballot.phase, subject=subject, electorate=ballot.electorate,
             time_limit=ballot.time_limit, messages=ballot.messages,
@@ -410,7 +409,10 @@ class ProcessGroup:
                 ballot, approved=approved, reason=reason_of(ruling.votes, approved=approved), votes=ruling.votes
             )
             return
-        self._told.append(PhaseClosed(self.seq, ballot=ballot.id, phase=ballot.phase, votes=ruling.votes))
+        closed = PhaseClosed(
+            self.seq, ballot=ballot.id, phase=ballot.phase, votes=ruling.votes, default_vote=self.default_vote
+        )
+        self._told.append(closed)
         ballot.phase += 1
         ballot.electorate = self._electorate(ballot.subject)
         if ballot.electorate:
@@ -421,7 +423,7 @@ class ProcessGroup:
     def _conclude(self, ballot: Ballot, *, approved: bool, reason: Reason, votes: tuple[Cast, ...] = ()) -> None:
         self.ballot = None
         outcome = Outcome(
-            ballot=ballot.id, subject=attrs.evolve(ballot.subject, state=ballot.state), approved=approved,
+            ballot=ballot.id, subject=replace(ballot.subject, state=ballot.state), approved=approved,
             phases=ballot.phase, reason=reason, votes=votes, messages=ballot.messages, left_out=ballot.gone,
         )  # fmt: skip
         subject = ballot.subject
@@ -429,7 +431,7 @@ class ProcessGroup:
             self._take_effect(ballot)
         if subject.kind == "failure" or (approved and subject.kind in ("leave", "expel")):
             self._remove(subject)  # the dead stay removed, whatever the vote
-        self._told.append(Ended(self.seq, outcome))
+        self._told.append(Ended(self.seq, outcome, self.default_vote))
 
     def _take_effect(self, ballot: Ballot) -> None:
         subject = ballot.subject
@@ -449,9 +451,9 @@ class ProcessGroup:
     def _admit(self, joining: tuple[Provider, ...]) -> None:
         for provider in joining:
             invariant(provider.id not in self.providers, f"{provider.id} joins and is a provider already")
-            self.providers[provider.id] = attrs.evolve(provider, joined_seq=self.seq)
+            self.providers[provider.id] = replace(provider, joined_seq=self.seq)
         self.fence += 1
-        self._told.append(Joined(self.seq, tuple(self.providers[one.id] for one in joining)))
+        self._told.append(Joined(self.seq, tuple(self.providers[one.id] for one in joining), self.fence))
 
     def _remove(self, subject: Subject) -> None:
         leaving = tuple(one for one in subject.leaving if one in self.providers)
@@ -468,7 +470,7 @@ class ProcessGroup:
         if not self.providers:
             self.state = b""  # it was kept as long as somebody was there
         for cause, providers in by_cause.items():
-            self._told.append(Left(self.seq, tuple(providers), cause, subject.code, subject.reason))
+            self._told.append(Left(self.seq, tuple(providers), cause, self.fence, subject.code, subject.reason))
         self._refuse([one for one in self.queue if one.proposer in leaving], "not_a_member")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, cast
 
-from ..views import AttributeValue
-from .commands import DYNAMIC, ONE_PHASE, DefaultVote
-from .notices import Kind
+from groupsvc.wire.notices import AttributeValue, DefaultVote, Kind
+
+from .commands import DYNAMIC, ONE_PHASE
 
 BATCH_WINDOW_S = 0.05
 TIME_LIMIT_S = 30.0

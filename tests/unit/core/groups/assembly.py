@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from groupsvc.wire.notices import AnyNotice, Notice
 from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups.chair import Chair
 from groupsvcd.core.groups.commands import BY_DEFAULT, DYNAMIC, ProviderId
-from groupsvcd.core.groups.notices import AnyNotice, Notice
 from groupsvcd.core.groups.papers import Paper
 from groupsvcd.core.groups.process_group import ProcessGroup
 from groupsvcd.core.nodegroups.controls import NodesFailed

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from groupsvc.wire.notices import AnyNotice, Ended, GroupView, Notice, PhaseOpened, Refused
 from groupsvcd.core.events import LocalCall
 from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups.commands import BY_DEFAULT
 from groupsvcd.core.groups.local_group import LocalGroup
-from groupsvcd.core.groups.notices import AnyNotice, Ended, GroupView, Notice, PhaseOpened, Refused
 from groupsvcd.core.groups.papers import Paper
 from groupsvcd.core.groups.process_groups import ProcessGroups
 from groupsvcd.core.views import AttributeValue

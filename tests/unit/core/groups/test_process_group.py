@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupsvcd.core.groups import commands as cmd
-from groupsvcd.core.groups.commands import BY_DEFAULT, Cast
-from groupsvcd.core.groups.notices import (
+from groupsvc.wire.notices import (
     Emptied,
     Ended,
     Failing,
@@ -19,6 +17,8 @@ from groupsvcd.core.groups.notices import (
     Responsive,
     StateChanged,
 )
+from groupsvcd.core.groups import commands as cmd
+from groupsvcd.core.groups.commands import BY_DEFAULT, Cast
 from groupsvcd.core.groups.papers import Paper
 from groupsvcd.core.groups.process_group import ProcessGroup
 from groupsvcd.core.nodegroups.controls import NodeRemoved, ViewStarted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvcd.core.groups.notices import Ended, Failing, Joined, Left, Message, PhaseOpened, StateChanged
+from groupsvc.wire.notices import Ended, Failing, Joined, Left, Message, PhaseOpened, StateChanged
 from groupsvcd.core.peer_messages import Votes
 
 from .processes import Process, Processes

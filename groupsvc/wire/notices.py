@@ -1,18 +1,29 @@
 """What happened in a process group, as its members are told: one frozen value each, in the order of the stream.
 
-Providers are told everything; subscribers only what was approved, and never of a vote (GS-36). Every value carries the
-number of the entry it follows from; several may follow from one entry.
+The daemon's copy of a group makes these, the session passes them on, and the client library reads them: one form from
+the entry to the application, so that nothing is translated, and nothing lost, on the way.
+
+Providers are told everything; subscribers only what was approved, and never of a vote (GS-36). Every notice carries the
+number of the entry it follows from; several may follow from one entry. Numbers of notices and the order of fields never
+change: durable groups keep some of these on disk.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-import attrs
+import msgspec
 
-from ..views import AttributeValue
-from .commands import Cast, ProposalId, ProviderId
+AttributeValue = bool | int | float | str | list[str] | None
 
+ProviderId = tuple[str, int, int]
+"""Node, incarnation, number there: never used again."""
+
+ProposalId = tuple[str, int, int]
+"""The same for proposals."""
+
+Vote = Literal["approve", "continue", "reject"]
+DefaultVote = Literal["approve", "reject"]
 Kind = Literal["join", "leave", "failure", "expel", "state", "message", "attributes"]
 Cause = Literal["leave", "failure", "node_failure", "expelled", "goodbye", "overrun"]
 Reason = Literal["explicit_approve", "explicit_reject", "default_approve", "default_reject", "time_limit", "one_phase"]
@@ -20,8 +31,19 @@ Refusal = Literal["busy", "stale_version", "not_a_member", "withdrawn", "full"]
 """Why a proposal never had its turn: the family of what its proposer is told is "certainly did not happen"."""
 
 
-@attrs.frozen
-class Provider:
+class Value(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """The common form of all values here."""
+
+
+class Cast(Value):
+    """One vote as it was counted. ``why``: "" if the provider cast it itself, else why a default was cast for it."""
+
+    provider: ProviderId
+    vote: Vote
+    why: Literal["", "failed", "late", "raised"] = ""
+
+
+class Provider(Value):
     """A full member of the group."""
 
     id: ProviderId
@@ -35,8 +57,7 @@ class Provider:
         return self.id[:2]
 
 
-@attrs.frozen
-class GroupView:
+class GroupView(Value):
     """The group after one entry: the same number, the same view everywhere."""
 
     seq: int
@@ -44,11 +65,10 @@ class GroupView:
     providers: tuple[Provider, ...]
     state: bytes
     state_version: int
-    default_vote: str
+    default_vote: DefaultVote
 
 
-@attrs.frozen
-class VoteMessage:
+class VoteMessage(Value):
     """What a provider said with its vote."""
 
     provider: ProviderId
@@ -56,8 +76,7 @@ class VoteMessage:
     payload: bytes
 
 
-@attrs.frozen(kw_only=True)
-class Subject:
+class Subject(Value, kw_only=True):
     """What a ballot is about."""
 
     kind: Kind
@@ -74,8 +93,7 @@ class Subject:
     changes: tuple[tuple[str, AttributeValue], ...] = ()
 
 
-@attrs.frozen(kw_only=True)
-class Outcome:
+class Outcome(Value, kw_only=True):
     """How a ballot ended, and why."""
 
     ballot: int  # the entry that opened it
@@ -88,56 +106,51 @@ class Outcome:
     left_out: tuple[ProviderId, ...] = ()  # joiners that were no more when it ended
 
 
-@attrs.frozen
-class Notice:
+class Notice(Value):
     """The common form; ``seq`` is the entry."""
 
     seq: int
 
 
-@attrs.frozen
-class Joined(Notice):
+class Joined(Notice, tag=1):
     """New providers: a batch is one notice."""
 
     providers: tuple[Provider, ...]
+    fence: int
 
 
-@attrs.frozen
-class Failing(Notice):
+class Failing(Notice, tag=2):
     """A provider is no more. It is listed until ``Left`` follows, in its turn."""
 
     provider: ProviderId
     cause: Cause
 
 
-@attrs.frozen
-class Left(Notice):
+class Left(Notice, tag=3):
     """These are providers no longer."""
 
     providers: tuple[ProviderId, ...]
     cause: Cause
+    fence: int
     code: int = 0
     reason: str = ""
 
 
-@attrs.frozen
-class StateChanged(Notice):
+class StateChanged(Notice, tag=4):
     """A new state value."""
 
     value: bytes
     version: int
 
 
-@attrs.frozen
-class Message(Notice):
+class Message(Notice, tag=5):
     """A message to all providers. ``sender`` with number 0 is no provider."""
 
     sender: ProviderId
     payload: bytes
 
 
-@attrs.frozen(kw_only=True)
-class PhaseOpened(Notice):
+class PhaseOpened(Notice, tag=6, kw_only=True):
     """The providers of ``electorate`` are asked to vote."""
 
     ballot: int
@@ -148,54 +161,56 @@ class PhaseOpened(Notice):
     messages: tuple[VoteMessage, ...]
 
 
-@attrs.frozen(kw_only=True)
-class PhaseClosed(Notice):
+class PhaseClosed(Notice, tag=7, kw_only=True):
     """A phase ended, and another one follows; ``votes`` say who was late or dead."""
 
     ballot: int
     phase: int
     votes: tuple[Cast, ...]
+    default_vote: DefaultVote  # of the group, from now on
 
 
-@attrs.frozen
-class Ended(Notice):
+class Ended(Notice, tag=8):
     """A ballot, or a proposal without one, was decided."""
 
     outcome: Outcome
+    default_vote: DefaultVote  # of the group, from now on
 
 
-@attrs.frozen
-class Refused(Notice):
+class Refused(Notice, tag=9):
     """A proposal never had its turn: for its proposer alone."""
 
     proposal: ProposalId
     why: Refusal
 
 
-@attrs.frozen
-class AttributesChanged(Notice):
+class AttributesChanged(Notice, tag=10):
     """The group's attributes are these from now on."""
 
     changes: tuple[tuple[str, AttributeValue], ...]
 
 
-@attrs.frozen
-class Responsive(Notice):
+class Responsive(Notice, tag=11):
     """A provider does not answer its daemon, or does so again."""
 
     provider: ProviderId
     does: bool
 
 
-@attrs.frozen
-class Emptied(Notice):
+class Emptied(Notice, tag=12):
     """The last provider has left, and nobody is about to come."""
+
+
+class Fenced(Notice, tag=13):
+    """Another view carries the group: the fence has grown."""
+
+    fence: int
 
 
 AnyNotice = (
     Joined | Failing | Left | StateChanged | Message | PhaseOpened | PhaseClosed | Ended | Refused
-    | AttributesChanged | Responsive | Emptied
+    | AttributesChanged | Responsive | Emptied | Fenced
 )  # fmt: skip
 
-FOR_SUBSCRIBERS = (Joined, Left, StateChanged, AttributesChanged, Emptied)
+FOR_SUBSCRIBERS = (Joined, Left, StateChanged, AttributesChanged, Emptied, Fenced)
 """What was approved, and nothing else."""
