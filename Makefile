@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format sim scale bench fuzz clean
+.PHONY: help demo test check docs format sim scale bench fuzz clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,11 +29,14 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## three daemons, the name server is killed, another takes over
 	@$(BIN)/python examples/demo.py
 
-check: $(STAMP) ## format, lint, types, house rules: half a minute
+check: $(STAMP) docs ## format, lint, types, documents, house rules: half a minute
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/tidy -q
+
+docs: $(STAMP) ## the documentation as pages, in build/site; a broken link is an error
+	$(BIN)/mkdocs build --quiet
 
 test: check ## check, then every test
 	$(BIN)/python -m pytest tests
