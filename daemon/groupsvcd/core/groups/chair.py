@@ -1,8 +1,10 @@
 """What the leader does about ballots: it collects the votes of the running phase, and rules when it is over.
 
 A leads. B's daemon sends the votes of its providers, all of them every time, so that a lost or doubled message changes
-nothing: the newest set of a node replaces the one before. When everybody in the electorate has voted, or is dead, or
-the time is up, A orders what the votes were. For who is dead or late it casts the group's default vote, and says so.
+nothing: the newest set of a node replaces the one before. They may come before A itself has been handed up the phase
+that they are for, because the second server to hold an entry delivers it first; they are kept. When everybody in the
+electorate has voted, or is dead, or the time is up, A orders what the votes were. For who is dead or late it casts the
+group's default vote, and says so.
 
 None of this survives A, and none of it has to: a phase without a ruling is open for whoever leads next. It is sent
 all votes again and gives the phase its whole time. A ruling that does not appear in the stream after a while, because
@@ -38,6 +40,7 @@ class Chair:
         self._order = order
         self._phase = (0, 0)  # the ballot and phase that is presided over
         self._papers: dict[NodeId, dict[int, Paper]] = {}
+        self._early: dict[NodeId, tuple[tuple[int, int], dict[int, Paper]]] = {}  # of a phase that is still to come
         self._ends_at = math.inf
         self._rule_at = -math.inf  # not before: a ruling is on its way
         self._windows: dict[Literal["joins", "leaves"], float] = {}  # when each ends
@@ -49,8 +52,11 @@ class Chair:
 
     def take(self, node: NodeId, ballot: int, phase: int, papers: Iterable[Paper]) -> None:
         """All votes that the providers of one node have cast so far in this phase."""
+        votes = {paper.provider: paper for paper in papers}
         if (ballot, phase) == self._phase:
-            self._papers[node] = {paper.provider: paper for paper in papers}
+            self._papers[node] = votes
+        elif (ballot, phase) > self._phase:
+            self._early[node] = ((ballot, phase), votes)
 
     def look(self, now: float) -> None:
         """After something was delivered, voted, or time has passed: rule if there is something to rule on."""
@@ -61,7 +67,8 @@ class Chair:
             return
         if (ballot.id, ballot.phase) != self._phase:
             self._phase = (ballot.id, ballot.phase)
-            self._papers = {}
+            self._papers = {node: votes for node, (of, votes) in self._early.items() if of == self._phase}
+            self._early = {node: early for node, early in self._early.items() if early[0] > self._phase}
             self._rule_at = -math.inf
             self._ends_at = now + ballot.time_limit if ballot.time_limit > 0 else math.inf
         if now >= self._rule_at:

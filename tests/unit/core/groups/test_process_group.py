@@ -207,6 +207,19 @@ def test_votes_for_another_phase_or_of_somebody_who_has_none_change_nothing() ->
     assert [True] == [ended.outcome.approved for ended in group.told(Ended)]
 
 
+def test_votes_that_come_before_the_leader_has_delivered_their_phase_count_when_it_has() -> None:
+    """The second server to hold an entry delivers it first, and its providers vote at once."""
+    group = _three()
+    opens = group.group.seq + 1
+    for node in ("B", "C"):
+        group.chair.take((node, 1), opens, 1, (Paper(1, "approve"),))
+    group.propose_state("A1", b"red")
+    assert [] == group.told(Ended)
+    group.vote(A1="approve")
+    assert [True] == [ended.outcome.approved for ended in group.told(Ended)]
+    assert ["", "", ""] == [cast.why for cast in group.told(Ended)[0].outcome.votes]
+
+
 def test_the_newest_votes_of_a_node_replace_the_older_ones_until_the_phase_ends() -> None:
     """G4: the set is cumulative, so a doubled message counts once."""
     group = _three()
