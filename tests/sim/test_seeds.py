@@ -49,6 +49,9 @@ def test_a_sample_of_seeds_breaks_no_promise_and_goes_everywhere() -> None:
         7338,
         71441,
         80072,
+        100101,
+        100695,
+        101853,
     ],
 )
 def test_seeds_that_found_something_stay_green(seed: int) -> None:
@@ -59,7 +62,9 @@ def test_seeds_that_found_something_stay_green(seed: int) -> None:
     S4: the only voter could not write, so it called nobody, and declared down whoever did not answer. B2: the leader of
     a fast group believed that nobody answered, though everything was stable. B3: a new leader did not wait for who had
     not spoken yet. L5: a payload came from the disk when the lease was over. B2: a stranger on a
-    ghost was not told.
+    ghost was not told. B2: who had led before, and could not write then, refused what another had long ordered.
+    S1, the checker: a voter said that it held an entry, and lost its disk before the second one had it. L4,
+    the history: of a recovered log nobody wrote down what its leader had announced and not delivered.
     """
     assert () == run_seed(seed).failures
 

@@ -33,6 +33,36 @@ def test_s1_does_not_count_a_disk_that_was_lost_before() -> None:
     assert set() == story(lost=False)
 
 
+def test_s1_counts_what_a_lost_disk_had_said_to_hold_until_the_new_one_has_something() -> None:
+    """b says that it holds the entry, and dies: nobody who leads can know that before its new process is heard."""
+
+    def story(*, after: str) -> set[str]:
+        s = Story()
+        for node in VOTERS:
+            s.boot(node)
+        s.promise(1, "a", "b", "c")
+        s.open(1, "a", "b", "c")
+        call = s.invoke("x", "config_set", key="k", value="x1", if_version=0)
+        s.add("a", "ordered", epoch=1, seq=1, crc=1)
+        s.persisted("b", "append", epoch=1, seq=1)
+        s.add("b", "held", epoch=1, seq=1)
+        s.crash("b")
+        s.boot("b", disk=2)
+        if after == "the new disk has something":
+            s.persisted("b", "open", epoch=1)
+        if after == "a new epoch":
+            s.promise(2, "a", "c")
+            s.open(2, "a", "c")
+            s.add("a", "ordered", epoch=2, seq=1, crc=1)
+        s.persisted("a", "append", epoch=1, seq=1)
+        s.end("x", "config_set", call, version=1)
+        return red(s.lines, converged=False)
+
+    assert set() == story(after="")
+    assert "S1" in story(after="the new disk has something")
+    assert "S1" in story(after="a new epoch")
+
+
 def test_s1_lets_a_disk_die_while_the_answer_is_on_its_way() -> None:
     s = Story()
     for node in VOTERS:

@@ -68,10 +68,12 @@ def on_submit_refused(group: NodeGroup, sender: Sender, message: SubmitRefused) 
         return
     if message.reason == "gap":
         submitter.close_gap(message.last_n)
+    elif not submitter.is_outstanding(message.first_n):
+        return  # it comes late: what it speaks of was ordered by another leader, or is settled
     elif message.reason == "no disk":
         group.turn.mark("group-no-disk")
         submitter.refused_because = f"{sender.name} leads the group, and its disk is full or hangs"
-    elif submitter.is_outstanding(message.first_n):
+    else:
         group.turn.mark("group-too-old")
         group.hand_up()
         group.forget_questions()  # what is settled now was not accepted

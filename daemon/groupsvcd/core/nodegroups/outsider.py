@@ -137,6 +137,8 @@ class Outsider:
             return
         if message.reason == "gap":
             self.submitter.close_gap(message.last_n)
+        elif not self.submitter.outstanding:
+            return  # it comes late: another leader has ordered what it speaks of
         elif message.reason == "no disk":
             self._no_disk_since = min(self._no_disk_since, self.turn.now)
             if self.turn.now - self._no_disk_since >= 2 * self.station.parameters.timers.lease:

@@ -92,7 +92,8 @@ class Submitter:
         self._gap_closed_at = -math.inf
         self._first = 1
         self._sent_upto = 0
-        self.refused_because = ""  # why the leader takes nothing at the moment; what is outstanding is repeated
+        # Why the leader takes nothing at the moment. Only what is outstanding, and repeated, tells when that is over.
+        self.refused_because = ""
         self.leader = ""
         self.ack = False  # whether somebody waits to hear that what is sent is held
         self._repeat_at = math.inf
@@ -252,6 +253,7 @@ class Submitter:
         self._bodies.clear()
         self._known.clear()
         self._bytes = 0
+        self.refused_because = ""
         self._first, self._sent_upto = last + 1, last
         self._large_upto = 0
         self._repeat_at = math.inf

@@ -199,7 +199,7 @@ class Recovery:
     def _install(self, builder: Builder, accepted: int) -> None:
         self._builder = None
         server, turn = self.server, self.turn
-        known = server.stable
+        known = min(server.stable, server.delivered)  # of what comes after that nothing is in the history yet
         stable = min(max(report.stable for report in self.reports.values()), builder.reached)
         server.replica.leader = turn.node
         view = self.authority.view()

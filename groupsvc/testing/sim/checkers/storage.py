@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from groupsvc.wire.history import HistoryEvent
+
 from .eras import Era
 from .invocations import call_key
 from .lives import Lives, record_kind
@@ -16,13 +18,11 @@ def s1(era: Era) -> Iterator[Violation]:
 
     Judged are config_set and config_get (the version) and look-ups that found or formed a group (its id): a
     read shows nothing that could still be lost. "At some moment": a disk may die while the answer is on its
-    way. An ``open`` sets what a disk has, upwards or downwards; a new disk has nothing. A voter without a state
-    directory promises no durability and is not counted against. Answers carried over from an earlier era
-    speak of its disks and are left out. And nobody answers from a disk that was replaced.
+    way. A voter without a state directory promises no durability and is not counted against. Answers carried over
+    from an earlier era speak of its disks and are left out. And nobody answers from a disk that was replaced.
     """
     yield from words_of_replaced_disks(era)
-    lives = Lives()
-    on_disk: dict[str, int] = {}
+    copies = _Copies()
     safe = 0
     calls = era.calls
     memory_only: set[str] = set()
@@ -40,16 +40,56 @@ def s1(era: Era) -> Iterator[Violation]:
         elif line.type != "event" or line.group != 0:
             continue
         elif line.op == "boot":
-            if lives.see(line):
-                on_disk[line.node] = 0
-            if line.node in era.voters and not lives[line.node].durable:
+            copies.booted(line)
+            if line.node in era.voters and not copies.lives[line.node].durable:
                 memory_only.add(line.node)
+        elif line.op == "held":
+            copies.said[line.node] = (line.epoch, line.seq)
         elif line.op == "persisted":
-            kind = record_kind(line)
-            if kind == "open":
-                on_disk[line.node] = line.seq
-            elif kind in ("append", "checkpoint"):
-                on_disk[line.node] = max(on_disk.get(line.node, 0), line.seq)
-            else:
-                continue
-            safe = max(safe, era.covered_by_majority(on_disk))
+            copies.persisted(line)
+            safe = max(safe, era.covered_by_majority(copies.on_disk))
+
+
+class _Copies:
+    """How much of the stream each voter has on its disk.
+
+    An ``open`` sets that, upwards or downwards. A new disk has nothing. But B says that it holds an entry, loses its
+    disk, and C writes the entry a moment later: A, which leads, adds them up, and cannot know better before B's new
+    process is heard. Nothing is lost by it, as C has the entry and no leader is elected without C while B has no
+    state. So what a lost disk had *said* to hold counts in its epoch, until the new one has some of the stream.
+    """
+
+    def __init__(self) -> None:
+        self.lives = Lives()
+        self.on_disk: dict[str, int] = {}
+        self.said: dict[str, tuple[int, int]] = {}  # (epoch, number): that everything up to there is held
+        self._lost: set[str] = set()  # whose numbers are those of a disk that is no more
+        self._epoch = 0  # the newest that any disk has opened
+
+    def booted(self, line: HistoryEvent) -> None:
+        """A process has begun, perhaps on a new disk."""
+        if self.lives.see(line):
+            epoch, seq = self.said.pop(line.node, (0, 0))
+            self.on_disk[line.node] = min(seq, self.on_disk.get(line.node, 0)) if epoch == self._epoch else 0
+            self._lost.add(line.node)
+
+    def persisted(self, line: HistoryEvent) -> None:
+        """Something was written, perhaps of the stream."""
+        kind, node = record_kind(line), line.node
+        if kind not in ("open", "append", "checkpoint"):
+            return
+        if node in self._lost:
+            self._have_nothing(node)
+        if kind == "open":
+            if line.epoch > self._epoch:
+                self._epoch = line.epoch
+                self._have_nothing(*self._lost)
+            self.on_disk[node] = line.seq
+            self.said[node] = (line.epoch, line.seq)
+        else:
+            self.on_disk[node] = max(self.on_disk.get(node, 0), line.seq)
+
+    def _have_nothing(self, *nodes: str) -> None:
+        self._lost.difference_update(nodes)
+        for node in nodes:
+            self.on_disk[node] = 0

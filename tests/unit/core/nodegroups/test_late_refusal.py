@@ -80,3 +80,38 @@ def test_a_stranger_that_is_told_accepted_has_its_entries_in_the_stream() -> Non
     nodes.send("C", "newer")
     nodes.run(3.0)
     assert 0 == nodes.user("C").accepted_upto or "newer" in nodes.texts("E"), nodes.texts("E")
+
+
+def test_who_led_before_and_could_not_write_refuses_nothing_that_is_done() -> None:
+    """B2. D could not write, and was replaced; what it refused meanwhile arrives when E has long ordered it."""
+    nodes = Carriers.with_group("DEF", durable=True)
+    nodes.hang_disk("D")
+    assert nodes.submit("F", "a")
+    nodes.run(4.0)
+    assert "E" == nodes.record().active.leader
+    assert ["a"] == nodes.texts("F")
+    nodes.frame("D", "F", SubmitRefused(nodes.id(), nodes.incarnation("F"), 1, 0, "no disk"))
+    assert nodes.submit("F", "b")
+    nodes.run(0.5)
+    assert ["a", "b"] == nodes.texts("F")
+
+
+def test_a_stranger_that_waits_for_nothing_does_not_count_how_long_it_is_refused() -> None:
+    """S4. It is patient with whoever cannot write, however long ago another one could not."""
+    nodes = Carriers.with_group("DE", durable=True)
+    nodes.send("F", "a")
+    nodes.run(0.5)
+    late = SubmitRefused(nodes.id(), nodes.incarnation("F"), 1, 0, "no disk")
+    nodes.frame("D", "F", late)
+    nodes.run(60.0)
+    for name in "DE":
+        nodes.hang_disk(name)
+    nodes.submit("E", "b")
+    nodes.run(2.5)
+    nodes.send("F", "c")
+    nodes.run(1.0)
+    assert [] == nodes.user("F").failures
+    for name in "DE":
+        nodes.mend_disk(name)
+    nodes.run(4.0)
+    assert ["a", "b", "c"] == nodes.texts("E")

@@ -263,3 +263,12 @@ def test_a_large_payload_is_told_by_its_length_and_sent_apart() -> None:
     assert [(2, INLINE_BYTES_MAX + 1)] == apart
     pen.submitter.disseminate_again(2)
     assert [(2, INLINE_BYTES_MAX + 1)] * 2 == apart
+
+
+def test_who_has_given_up_what_was_refused_is_refused_nothing() -> None:
+    """B2. Nothing is repeated any more that could tell when the leader takes something again."""
+    pen = Pen()
+    pen.submit("a")
+    pen.submitter.refused_because = "D cannot write"
+    pen.submitter.give_up()
+    assert "" == pen.submitter.refused_because
