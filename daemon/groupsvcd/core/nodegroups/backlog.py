@@ -5,8 +5,9 @@ begins with 500, like that of any new member: nobody could tell it the roll as i
 between are fetched beside it, for this user alone, payloads and all, and the user is told that it has joined when they
 are there. Until then a ``Latecomer`` takes its place and keeps what is delivered meanwhile.
 
-The leader has checked that the entries are kept, and counts the new member from the number it begins after. If they are
-gone all the same, because the leader has changed, the user is told which number is the oldest.
+The leader has checked that the entries are kept, and counts the new member from the number it begins after. A server
+that was inserted later has not got them, and says so; then another one is asked. If they are gone everywhere, because
+the leader has changed, the user is told which number is the oldest.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class Backlog:
     def on_repair(self, repair: Repair) -> None:
         """Entries, or word that they are not kept any more."""
         replica = self._replica
-        if repair.checkpoint_seq > replica.log.last:
+        if replica.needs_checkpoint(repair, math.inf):
             self._failed(no_longer_kept(self._begins, repair.checkpoint_seq))
             return
         usable = usable_entries(repair, self._upto if repair.accepted == self._epoch else repair.stable)
