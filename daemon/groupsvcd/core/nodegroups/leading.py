@@ -256,11 +256,11 @@ class Leading:
             self._accepted[origin] = self.group.roll.origins.get(origin, (0, 0))[0]  # it asks where the stream stands
             return
         drop_settled(self._waiting, origin, submit.settled)
-        if origin not in self._waiting:
-            self._origins.settle(origin, submit.settled)
-            if sequencer.next_seq - submit.known_seq <= self.group.settings.logical_lifetime:
-                # If it is unknown here, whatever it had numbered lies further back than this is old, or is lost.
-                self._origins.welcome(origin, submit.settled)
+        self._origins.settle(origin, submit.settled)  # what is left of its line begins behind that
+        is_fresh = sequencer.next_seq - submit.known_seq <= self.group.settings.logical_lifetime
+        if origin not in self._waiting and is_fresh:
+            # If it is unknown here, whatever it had numbered lies further back than this is old, or is lost.
+            self._origins.welcome(origin, submit.settled)
         if origin in self._waiting or not INLINE.issuperset(map(type, submit.bodies)):
             self._put_in_line(origin, submit)
             return
