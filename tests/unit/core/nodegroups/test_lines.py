@@ -21,7 +21,7 @@ def _with_a_line() -> tuple[Carriers, int]:
 
 
 def test_a_late_copy_of_what_is_settled_is_a_duplicate() -> None:
-    """X2. Another leader ordered 2 and 3, of which D does not know, and G says so; then an older word of G comes again."""
+    """X2. Another leader ordered 2 and 3, of which D does not know, and G says so; then an older word of G comes."""
     nodes, known_seq = _with_a_line()
     nodes.frame("G", "D", Submit(nodes.id(), 4, known_seq, (LARGE,), 3))
     nodes.frame("G", "D", Submit(nodes.id(), 2, known_seq, (LARGE, LARGE, LARGE), 1))
