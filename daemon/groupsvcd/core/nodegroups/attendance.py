@@ -1,9 +1,9 @@
 """Whom the leader of a group has heard, when, and how far each has got.
 
-Four things rest on it. A server that was silent for a lease is replaced; but no other view is proposed while so many
-are silent that it could not be recovered from this one. What all members have delivered is dropped. And whoever is to
-become a server must have caught up and be heard *now*: of a receiver that is well and has nothing to say nothing is
-heard for a long time, so it is asked first; a group that counted on one that cannot be reached would stand still.
+Four things rest on it. A server that was silent for a lease is replaced; but no other view is proposed while those that
+are heard could go on in this one and could not get out of it. What all members have delivered is dropped. And whoever
+is to become a server must have caught up and be heard *now*: of a receiver that is well and has nothing to say nothing
+is heard for a long time, so it is asked first; a group that counted on one that cannot be reached would stand still.
 """
 
 from __future__ import annotations
@@ -40,10 +40,13 @@ class Attendance:
         """Whether it was silent for a lease."""
         return self._turn.now - self._heard_at.get(server, -math.inf) > self._timers.lease
 
-    def has_enough(self, view: View) -> bool:
-        """Whether so many servers of our view are heard, we included, that another can be recovered from it."""
+    def is_to_wait(self, view: View) -> bool:
+        """Whether so few servers of our view are heard, we included, that another could not be recovered from it.
+
+        If not even k are, there is nothing to go on with: then we fall silent over it, and another is asked for.
+        """
         heard = sum(1 for name in view.names if name == self._turn.node or not self.is_mute(name))
-        return heard >= view.promises_needed
+        return view.k <= heard < view.promises_needed
 
     def note(self, node: NodeId, upto: int) -> bool:
         """A member has delivered so much; whether it had not been heard for long."""

@@ -4,7 +4,7 @@ A leads. What members and strangers submit it numbers; who asks to be inserted o
 node list no longer has as up it orders as failed, before anything else. And it looks after its servers: too few, and
 the oldest member that has caught up becomes one; one that was silent for a lease, or leaves, is replaced. Each such
 change is a new view, which the directory grants and A recovers like any other; between two views nothing is numbered.
-So A proposes none while it hears too few of its servers to get their promises.
+So A proposes none while it hears enough servers to go on, and too few to get their promises.
 
 A leader that leaves hands over: it proposes the view without itself, led by the next server. If it is the only server
 it first proposes one with another, and if it is the only member the group ends.
@@ -448,8 +448,8 @@ class Leading:
         is_as_wanted = leader == self.view.leader and set(servers) == set(self.view.servers)
         if is_as_wanted or not any(server in self.view.servers for server in servers):
             return
-        if not self.attendance.has_enough(self.view):
-            return  # they could not promise either; as long as k hold we go on as we are
+        if self.attendance.is_to_wait(self.view):
+            return  # the others could not promise either; k are there, and we go on as we are
         self._proposed = servers
         k = min(self.group.settings.k_wanted, len(servers))
         if leader != self.view.leader:
