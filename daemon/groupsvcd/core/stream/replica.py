@@ -264,10 +264,11 @@ class Replica:
         return fresh
 
     def switch(self, epoch: int, keep_upto: int, entries: tuple[bytes, ...]) -> None:
-        """Become the log of ``epoch``."""
+        """Become the log of ``epoch``. What was said of entries beyond it was said of another log."""
         if epoch != self.log.accepted:
             self.began = 0
             self.checkpoints.forget_advertised(self.delivered)
+            self.discard_said = min(self.discard_said, keep_upto + len(entries))
         self.log.switch(epoch, keep_upto, entries)
         self.library.switched(keep_upto, entries)
         self.intake.reset()
