@@ -5,7 +5,8 @@ name server, a leader that was away at the wrong moment change nothing in the en
 
 - A granted view is told to its leader until it is active or replaced.
 - A granted view with a server that does not carry the group, or has lost what it had of it, is replaced by another.
-- Servers that complain of one leader at one time, as many as could hide nothing stable from a successor, get another.
+- Servers that complain of one leader at one time, as many as could hide nothing stable from a successor, get another;
+  also if that leader has been granted another view, and for long has not been able to open it.
 - A group whose quorum is lost for ever goes on with what is left, or ends: as its attribute ``on_quorum_lost`` says.
 - A node that speaks of a group as it was is told how it is.
 """
@@ -103,7 +104,7 @@ class Grants:
             if pending is not None and epoch == pending.epoch and server in pending.servers:
                 self._grant_without(group, pending, sender[0])
             return
-        if epoch != view.epoch or pending is not None or server not in view.servers or sender[0] == view.leader:
+        if epoch != view.epoch or server not in view.servers or sender[0] == view.leader or self._is_under_way(group):
             return
         complaints = self._complaints.setdefault(group_id, {})
         complaints[sender[0]] = (epoch, self.turn.now)
@@ -123,6 +124,18 @@ class Grants:
             self.turn.mark("group-complaint")
             k = min(group.k_wanted, len(servers))
             self._order(ProposeView(group_id, group.newest_epoch, leader, servers, k, self._me()))
+
+    def _is_under_way(self, group: Group) -> bool:
+        """Whether another view was granted, which may become active yet.
+
+        A leader that hears none of its servers proposes one without them, and waits for their promises for ever. They
+        hear it, and say that they are left without a leader: after two leases they are right.
+        """
+        pending, told = group.pending, self._told.get(group.id)
+        if pending is None:
+            return False
+        is_new = told is None or told.epoch != pending.epoch or self.turn.now - told.since < 2 * self._timers.lease
+        return is_new or pending.forced or pending.leader != group.active.leader
 
     def _grant_without(self, group: Group, pending: View, unable: str) -> None:
         """Who is to lead or serve has not what it takes; without it, the others may have enough.

@@ -1,9 +1,9 @@
 """Whom the leader of a group has heard, when, and how far each has got.
 
-Three things rest on it. A server that was silent for a lease is replaced. What all members have delivered is dropped.
-And whoever is to become a server must have caught up and be heard *now*: of a receiver that is well and has nothing to
-say nothing is heard for a long time, so it is asked first; a group that counted on one that cannot be reached would
-stand still.
+Four things rest on it. A server that was silent for a lease is replaced; but no other view is proposed while those that
+are heard could go on in this one and could not get out of it. What all members have delivered is dropped. And whoever
+is to become a server must have caught up and be heard *now*: of a receiver that is well and has nothing to say nothing
+is heard for a long time, so it is asked first; a group that counted on one that cannot be reached would stand still.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 from ..parameters import Timers
 from ..turn import Turn
-from ..views import NodeId
+from ..views import NodeId, View
 
 CAUGHT_UP_WITHIN = 1_000
 """A receiver that lacks fewer entries than this is worth making a server: it fetches the rest within the change."""
@@ -39,6 +39,14 @@ class Attendance:
     def is_mute(self, server: str) -> bool:
         """Whether it was silent for a lease."""
         return self._turn.now - self._heard_at.get(server, -math.inf) > self._timers.lease
+
+    def is_to_wait(self, view: View) -> bool:
+        """Whether so few servers of our view are heard, we included, that another could not be recovered from it.
+
+        If not even k are, there is nothing to go on with: then we fall silent over it, and another is asked for.
+        """
+        heard = sum(1 for name in view.names if name == self._turn.node or not self.is_mute(name))
+        return view.k <= heard < view.promises_needed
 
     def note(self, node: NodeId, upto: int) -> bool:
         """A member has delivered so much; whether it had not been heard for long."""

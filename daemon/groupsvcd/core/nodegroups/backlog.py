@@ -5,8 +5,9 @@ begins with 500, like that of any new member: nobody could tell it the roll as i
 between are fetched beside it, for this user alone, payloads and all, and the user is told that it has joined when they
 are there. Until then a ``Latecomer`` takes its place and keeps what is delivered meanwhile.
 
-The leader has checked that the entries are kept, and counts the new member from the number it begins after. If they are
-gone all the same, because the leader has changed, the user is told which number is the oldest.
+The leader has checked that the entries are kept, and counts the new member from the number it begins after. A server
+that was inserted later has not got them, and says so; then another one is asked. If they are gone everywhere, because
+the leader has changed, the user is told which number is the oldest.
 """
 
 from __future__ import annotations
@@ -61,11 +62,12 @@ class Latecomer:
         """That it is told at once."""
         self.user.lost(reason)
 
-    def catch_up(self) -> None:
-        """The user has what came before: now the rest."""
-        for first_seq, entries in self._batches:
-            self.user.delivered(first_seq, entries)
-        if self._changed is not None:
+    def catch_up(self, first_seq: int, before: Sequence[Entry], is_in: Callable[[], bool]) -> None:
+        """The user has joined: what came ``before``, and then the rest, unless it leaves meanwhile."""
+        for first, entries in ((first_seq, before), *self._batches):
+            if is_in():
+                self.user.delivered(first, entries)
+        if self._changed is not None and is_in():
             self.user.changed(*self._changed)
 
 
@@ -89,7 +91,7 @@ class Backlog:
     def on_repair(self, repair: Repair) -> None:
         """Entries, or word that they are not kept any more."""
         replica = self._replica
-        if repair.checkpoint_seq > replica.log.last:
+        if replica.needs_checkpoint(repair, math.inf):
             self._failed(no_longer_kept(self._begins, repair.checkpoint_seq))
             return
         usable = usable_entries(repair, self._upto if repair.accepted == self._epoch else repair.stable)
@@ -141,7 +143,7 @@ class Backlogs:
             self._turn_away(application, f"the stream has come to entry {delivered} only, not to {since}")
         elif since >= replica.log.base:
             user.joined(group.id, since, tuple(group.roll.members))
-            if since < delivered:
+            if since < delivered and group.participants.has(user):
                 user.delivered(since + 1, replica.entries_between(since + 1, delivered))
         elif not NOW < group.begins <= since:
             self._turn_away(application, no_longer_kept(since, replica.log.base))
@@ -164,8 +166,7 @@ class Backlogs:
             self.forget(stand_in)
             participants.users[participants.applications.index(application)] = user
             user.joined(group.id, since, tuple(group.roll.members))
-            user.delivered(since + 1, entries)
-            stand_in.catch_up()
+            stand_in.catch_up(since + 1, entries, is_in=lambda: participants.has(user))
 
         def failed(reason: str) -> None:
             self._turn_away(application, reason)

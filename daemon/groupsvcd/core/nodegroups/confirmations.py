@@ -16,7 +16,7 @@ lost the group is told nothing more.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -125,8 +125,7 @@ class Confirmations:
             answered = [one for one in self._questions if 0 <= one.seq <= delivered]
             if answered:
                 self._questions = [one for one in self._questions if not 0 <= one.seq <= delivered]
-                for one in answered:
-                    one.told(one.seq)
+                self._tell(answered)
             if not self._questions:
                 self._ask_at = math.inf
 
@@ -146,8 +145,12 @@ class Confirmations:
         answered = [wait for wait in self._waits if is_so(wait)]
         if answered:
             self._waits = [wait for wait in self._waits if not is_so(wait)]
-            for wait in answered:
-                wait.told(wait.seq)
+            self._tell(answered)
+
+    def _tell(self, answered: Sequence[_Wait | _Question]) -> None:
+        for one in answered:
+            if self.group.participants.has(one.user):  # else one that was told before has taken it out
+                one.told(one.seq)
 
     # --- Time ---
 

@@ -97,15 +97,6 @@ class FastSeat(Seat):
             return role.epoch >= self._bound  # what was stable then; who promised skips nothing, as it delivers nothing
         return super()._can_take(message)
 
-    def superseded_by(self, view: View) -> None:
-        """The name server says that this view is active: perhaps the one that we promised, and hear nothing of."""
-        super().superseded_by(view)
-        role = self.role
-        if isinstance(role, Server) and role.log.accepted < view.epoch == self.epoch and self._mine not in view.servers:
-            self._as_receiver(role)
-            self.replica.leader, self.replica.servers = view.leader, view.names
-            self.group.link()
-
     @property
     def is_orphan(self) -> bool:
         """Whether all who hold the stream are down, and we are not one of them."""

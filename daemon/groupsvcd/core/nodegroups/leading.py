@@ -4,6 +4,7 @@ A leads. What members and strangers submit it numbers; who asks to be inserted o
 node list no longer has as up it orders as failed, before anything else. And it looks after its servers: too few, and
 the oldest member that has caught up becomes one; one that was silent for a lease, or leaves, is replaced. Each such
 change is a new view, which the directory grants and A recovers like any other; between two views nothing is numbered.
+So A proposes none while it hears enough servers to go on, and too few to get their promises.
 
 A leader that leaves hands over: it proposes the view without itself, led by the next server. If it is the only server
 it first proposes one with another, and if it is the only member the group ends.
@@ -256,11 +257,11 @@ class Leading:
             self._accepted[origin] = self.group.roll.origins.get(origin, (0, 0))[0]  # it asks where the stream stands
             return
         drop_settled(self._waiting, origin, submit.settled)
-        if origin not in self._waiting:
-            self._origins.settle(origin, submit.settled)
-            if sequencer.next_seq - submit.known_seq <= self.group.settings.logical_lifetime:
-                # If it is unknown here, whatever it had numbered lies further back than this is old, or is lost.
-                self._origins.welcome(origin, submit.settled)
+        self._origins.settle(origin, submit.settled)  # what is left of its line begins behind that
+        is_fresh = sequencer.next_seq - submit.known_seq <= self.group.settings.logical_lifetime
+        if origin not in self._waiting and is_fresh:
+            # If it is unknown here, whatever it had numbered lies further back than this is old, or is lost.
+            self._origins.welcome(origin, submit.settled)
         if origin in self._waiting or not INLINE.issuperset(map(type, submit.bodies)):
             self._put_in_line(origin, submit)
             return
@@ -447,6 +448,8 @@ class Leading:
         is_as_wanted = leader == self.view.leader and set(servers) == set(self.view.servers)
         if is_as_wanted or not any(server in self.view.servers for server in servers):
             return
+        if self.attendance.is_to_wait(self.view):
+            return  # the others could not promise either; k are there, and we go on as we are
         self._proposed = servers
         k = min(self.group.settings.k_wanted, len(servers))
         if leader != self.view.leader:

@@ -3,6 +3,7 @@
 C submits a large payload as its number 5, and a small one as 6. The large one gets its place in the stream when enough
 servers have the bytes; 6 waits behind it, in C's *line*, because the order of one origin is kept. If C gives up,
 because who had submitted it is gone, the bytes may never come: whatever C sends next says so, and the line is shorter.
+The same if 5 is ordered already, by another leader of which this one has not heard; then 6 stays, and is the next.
 """
 
 from __future__ import annotations

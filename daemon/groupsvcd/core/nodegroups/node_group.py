@@ -14,7 +14,7 @@ only promises, reports and gives repairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..effects import Unsubscribe
@@ -48,10 +48,10 @@ class NodeGroup:
     """One group on one node."""
 
     __slots__ = (
-        "_activate", "_batch", "_batch_first", "_changed_at", "_inserted_seq", "_over", "_repeat_at", "_shown",
-        "_timers", "_wait", "attributes", "begins", "carrier", "confirmations", "entrance", "id", "is_to_leave",
-        "key", "known_as", "leaving", "name", "participants", "phase", "returning", "roll", "seat", "settings",
-        "station", "submitter", "touch", "turn", "with_lease",
+        "_activate", "_batch", "_batch_first", "_changed_at", "_inserted_seq", "_is_handing_up", "_over",
+        "_repeat_at", "_shown", "_timers", "_wait", "attributes", "begins", "carrier", "confirmations",
+        "entrance", "id", "is_to_leave", "key", "known_as", "leaving", "name", "participants", "phase",
+        "returning", "roll", "seat", "settings", "station", "submitter", "touch", "turn", "with_lease",
     )  # fmt: skip  # a node has thousands
 
     def __init__(
@@ -84,6 +84,7 @@ class NodeGroup:
         self._timers = station.parameters.timers
         self._batch: list[Entry] = []
         self._batch_first = 0
+        self._is_handing_up = False  # a user is just being given entries, and may do anything
         self._changed_at = 0
         self._inserted_seq = 0
         self.is_to_leave = False  # once we are a member again
@@ -493,6 +494,8 @@ class NodeGroup:
 
     def hand_up(self) -> None:
         """Give the users what was delivered in this step, and see what it has made of us."""
+        if self._is_handing_up:
+            return  # what comes after the entries comes when all have them
         self._hand_up_entries()
         if self.confirmations is not None:
             self.confirmations.look()
@@ -508,14 +511,22 @@ class NodeGroup:
                     self.end("left" if self.phase is Phase.LEAVING else removed)
                 return
             members = tuple(self.roll.members)
-            for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():
+            for user in self._told():
                 user.changed(seq, members)
 
     def _hand_up_entries(self) -> None:
         if self._batch:
             batch, self._batch = self._batch, []
-            for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():
+            self._is_handing_up = True
+            for user in self._told():
                 user.delivered(self._batch_first, batch)
+            self._is_handing_up = False
+
+    def _told(self) -> Iterator[User]:
+        """Who takes part and is told something, one after the other; who is told may take out those that come next."""
+        for user in tuple(self.users) if self.phase is not Phase.RETURNING else ():
+            if user in self.users:
+                yield user
 
     @property
     def deadline(self) -> float:

@@ -77,7 +77,8 @@ class Participants:
     def tell_joined(self) -> None:
         """The node is a member."""
         for application in tuple(self.applications):
-            self._tell_joined(application)
+            if application in self.applications:  # else one that was told before has taken it out
+                self._tell_joined(application)
 
     def _tell_joined(self, application: Application) -> None:
         if application.since != NOW:
@@ -86,7 +87,7 @@ class Participants:
         group, user = self._group, application.user
         is_late = self.machine is None and application.machine is not None
         user.joined(group.id, 0 if is_late else group.delivered, tuple(group.roll.members))
-        if is_late:
+        if is_late and application in self.applications:  # it may have left at once
             self._bring(application)
             self._catch_up(user, self.machine)
 
@@ -111,6 +112,10 @@ class Participants:
             self.turn_away(application, LAGGED)
 
     # --- Going ---
+
+    def has(self, user: User) -> bool:
+        """Whether this one still takes part; it may leave whenever it is told something."""
+        return any(application.user is user for application in self.applications)
 
     def turn_away(self, application: Application, reason: str) -> None:
         """This one cannot take part; unless it has gone meanwhile, as others are told that they cannot."""

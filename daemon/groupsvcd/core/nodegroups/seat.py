@@ -547,9 +547,10 @@ class Seat:
         """The name server says that this view is active."""
         if self.leading is not None and view.epoch > self.leading.view.epoch:
             self.stop_leading()
-        if isinstance(self.role, Server) and view.epoch > self.epoch and self._mine not in view.servers:
+        role, is_in = self.role, self._mine in view.servers
+        if isinstance(role, Server) and not is_in and role.log.accepted < view.epoch >= self.epoch:
             # Nobody of that view gets through to us, or only some: a receiver asks whom it can.
-            self._as_receiver(self.role)
+            self._as_receiver(role)
             self.replica.leader, self.replica.servers = view.leader, view.names
             self.group.link()
 

@@ -58,7 +58,7 @@ class Builder:
         return self._assembly.ask(self.source, self.stream, self.reached + 1, self.last)
 
     def asked(self, now: float) -> None:
-        """The source was asked for something; plans when to do so again."""
+        """The source was asked for something, or something has to wait; plans when to look again."""
         self.ask_at = now + self._wait
         self._wait = min(2 * self._wait, self._timers.repeat_max)
 

@@ -32,7 +32,7 @@ class Intake:
         self._pending: dict[int, bytes] = {}
         self._pending_bytes = 0
         self._known_last = 0
-        self._attempts = 0
+        self.asked = 0  # how often for what is missing now
         self.ask_at = math.inf
         self.begins_with_checkpoint = False  # who has a machine and nothing else: with the newest one, if there is any
 
@@ -65,7 +65,7 @@ class Intake:
             self.ask_at = now + self._timers.repair_delay
 
     def _settle(self, now: float) -> None:
-        self._attempts = 0
+        self.asked = 0
         self.ask_at = math.inf
         if self._pending:
             self._pending = {seq: entry for seq, entry in self._pending.items() if seq > self.log.last}
@@ -79,8 +79,8 @@ class Intake:
         if self._known_last <= self.log.last:
             self.ask_at = math.inf
             return None
-        attempt = self._attempts
-        self._attempts += 1
+        attempt = self.asked
+        self.asked += 1
         wait = min(self._timers.repair_delay * 2 ** min(attempt + 1, 10), self._timers.repeat_max)
         self.ask_at = now + wait * (1 + 0.5 * self._rng.random())
         first = 0 if self.begins_with_checkpoint and not self.log.last else self.log.last + 1
@@ -98,5 +98,5 @@ class Intake:
         self._pending.clear()
         self._pending_bytes = 0
         self._known_last = 0
-        self._attempts = 0
+        self.asked = 0
         self.ask_at = math.inf

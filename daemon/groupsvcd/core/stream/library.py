@@ -38,7 +38,7 @@ class Library:
         self._rng = rng
         self._references: dict[int, PayloadId] = {}
         self._lacking: dict[PayloadId, int] = {}  # in the order of their entries
-        self._attempts = 0
+        self.asked = 0  # how often for what is lacking now
         self.ask_at = math.inf
         self.numbered_upto: Callable[[NodeId], int] = lambda origin: 0  # what of an origin the host has had
 
@@ -123,7 +123,7 @@ class Library:
             return self.payloads.put(payload_id, data.payload)
         del self._lacking[payload_id]
         self.payloads.put_ordered(payload_id, data.payload)
-        self._attempts = 0
+        self.asked = 0
         if not self._lacking:
             self.ask_at = math.inf
         return True
@@ -153,10 +153,11 @@ class Library:
         if now < self.ask_at:
             return None
         if not self._lacking:
+            self.asked = 0
             self.ask_at = math.inf
             return None
-        attempt = self._attempts
-        self._attempts += 1
+        attempt = self.asked
+        self.asked += 1
         wait = min(self._timers.repair_delay * 2 ** min(attempt + 1, 10), self._timers.repeat_max)
         self.ask_at = now + wait * (1 + 0.5 * self._rng.random())
         return list(self._lacking)[:ASKED_AT_ONCE_MAX], attempt

@@ -177,7 +177,7 @@ class Recovery:
         builder = self._builder
         if builder is None:
             return
-        if not builder.missing and not self.server.lacks_payloads(builder):
+        if self.server.is_complete(builder):
             self._install(builder, accepted)
             return
         ask = builder.next_ask(self.turn.now)

@@ -264,10 +264,11 @@ class Replica:
         return fresh
 
     def switch(self, epoch: int, keep_upto: int, entries: tuple[bytes, ...]) -> None:
-        """Become the log of ``epoch``."""
+        """Become the log of ``epoch``. What was said of entries beyond it was said of another log."""
         if epoch != self.log.accepted:
             self.began = 0
             self.checkpoints.forget_advertised(self.delivered)
+            self.discard_said = min(self.discard_said, keep_upto + len(entries))
         self.log.switch(epoch, keep_upto, entries)
         self.library.switched(keep_upto, entries)
         self.intake.reset()
@@ -323,12 +324,25 @@ class Replica:
     def needs_checkpoint(self, repair: Repair, upto: float) -> bool:
         """Whether an answer has to tell of a checkpoint because what we lack *now* is no longer kept.
 
-        The ask may be long ago; what it was about came another way, and of the rest the sender still has everything. A
-        copy that has nothing yet begins with a checkpoint in any case.
+        The ask may be long ago; what it was about came another way, and of the rest the sender still has everything. Or
+        the sender began later than what we lack, and others have it. A copy that is to begin with a checkpoint does so.
         """
         complete = self.library.complete_upto
-        is_kept = complete > 0 and 0 < repair.kept_from <= complete + 1
-        return upto >= repair.checkpoint_seq > complete and not is_kept
+        if not upto >= repair.checkpoint_seq > complete:
+            return False
+        if self.intake.begins_with_checkpoint and not complete:
+            return True
+        if 0 < repair.kept_from <= complete + 1:
+            return False
+        if self._may_be_kept(complete + 1):
+            self.intake.expect(repair.checkpoint_seq, self.turn.now)
+            return False
+        return True
+
+    def _may_be_kept(self, seq: int) -> bool:
+        """Whether a group keeps this entry for us, as far as we were told, and not everybody was asked for it twice."""
+        asked = max(self.intake.asked, self.library.asked)
+        return self.retention.until_discarded and seq > self.discard_said and asked < 2 * len(self.servers)
 
     def take_checkpoint_block(self, sender: str, repair: Repair) -> bytes | None:
         """What we miss is no longer kept: this is the first block of a checkpoint. Returns it once it is whole."""

@@ -372,7 +372,7 @@ class Server:
         builder, message = self.builder, self._building
         if builder is None or message is None:
             return
-        if not builder.missing and not self.lacks_payloads(builder):
+        if self.is_complete(builder):
             self.builder, self._building = None, None
             if message.view is not None:
                 self.replica.servers, self.k = message.view.names, message.view.k
@@ -382,6 +382,18 @@ class Server:
         ask = builder.next_ask(self.turn.now)
         if ask is not None:
             self.carrier.send(builder.source, ask)
+
+    def is_complete(self, builder: Builder) -> bool:
+        """Whether the new log is there, and may be switched to.
+
+        What it begins with goes to the host, and without a lease nothing does, whatever comes from the disk then.
+        """
+        if builder.missing or self.lacks_payloads(builder):
+            return False
+        if builder.checkpoint_seq and self.turn.now >= self.carrier.valid_until:
+            builder.asked(self.turn.now)
+            return False
+        return True
 
     def lacks_payloads(self, builder: Builder) -> bool:
         """Whether payloads of the new log are still to come; asks its source for them."""
