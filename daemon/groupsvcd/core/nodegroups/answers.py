@@ -62,14 +62,17 @@ def on_accepted(group: NodeGroup, sender: Sender, message: Accepted) -> None:
 
 
 def on_submit_refused(group: NodeGroup, sender: Sender, message: SubmitRefused) -> None:
-    """A gap: the leader misses what was sent before. Too old: what became of it is no longer known."""
+    """A gap: the leader misses what was sent before. Too old: what became of it is no longer known.
+
+    What was refused may have been ordered since, and then it says nothing of now: nothing would take it back.
+    """
     submitter = group.submitter
     if submitter is None or message.to != group.station.identity.incarnation:
         return
     if message.reason == "gap":
         submitter.close_gap(message.last_n)
     elif not submitter.is_outstanding(message.first_n):
-        return  # it comes late: what it speaks of was ordered by another leader, or is settled
+        return
     elif message.reason == "no disk":
         group.turn.mark("group-no-disk")
         submitter.refused_because = f"{sender.name} leads the group, and its disk is full or hangs"

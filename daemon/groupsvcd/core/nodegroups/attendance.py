@@ -61,9 +61,9 @@ class Attendance:
         for known in (self.seen, self._seen_at, self._asked_at):
             known.pop(node, None)
 
-    def has_caught_up(self, node: NodeId, stable: int) -> bool:
-        """Whether it is worth making a server."""
-        return self.seen.get(node, -math.inf) >= stable - CAUGHT_UP_WITHIN
+    def has_caught_up(self, node: NodeId, stable: int, late: int) -> bool:
+        """Whether it is worth making a server; who was ``late`` before only when it has what was there then."""
+        return self.seen.get(node, -math.inf) >= max(stable - CAUGHT_UP_WITHIN, late)
 
     def is_heard(self, node: NodeId) -> bool:
         """Whether it reaches us."""

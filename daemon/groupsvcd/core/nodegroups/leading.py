@@ -500,7 +500,7 @@ class Leading:
         attendance = self.attendance
         if node == self.station.me:
             return True
-        if not attendance.has_caught_up(node, self.server.stable):
+        if not attendance.has_caught_up(node, self.server.stable, self.group.late.get(node[0], 0)):
             return False
         if not attendance.is_heard(node) and attendance.is_to_ask(node):
             self.server.carrier.vouch(node[0], self.sequencer.beat())

@@ -50,7 +50,7 @@ class NodeGroup:
     __slots__ = (
         "_activate", "_batch", "_batch_first", "_changed_at", "_inserted_seq", "_is_handing_up", "_over",
         "_repeat_at", "_shown", "_timers", "_wait", "attributes", "begins", "carrier", "confirmations",
-        "entrance", "id", "is_to_leave", "key", "known_as", "leaving", "name", "participants", "phase",
+        "entrance", "id", "is_to_leave", "key", "known_as", "late", "leaving", "name", "participants", "phase",
         "returning", "roll", "seat", "settings", "station", "submitter", "touch", "turn", "with_lease",
     )  # fmt: skip  # a node has thousands
 
@@ -70,6 +70,7 @@ class NodeGroup:
         self.phase = Phase.FINDING
         self.returning: list[Application] = []  # who joins again when this node has left
         self.leaving: set[NodeId] = set()  # who told us, as leader, that it leaves
+        self.late: dict[str, int] = {}  # who could not open our view in time, and up to where it has to come first
         self.roll = self.new_roll()
         self.begins = NOW  # what came after that entry is kept for us
         self.participants = Participants(self)

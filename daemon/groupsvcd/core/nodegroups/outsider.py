@@ -135,6 +135,8 @@ class Outsider:
         """A gap closes by sending again; what is too old is not known any more."""
         if message.to != self.station.identity.incarnation or self.submitter is None:
             return
+        if message.first_n <= self.submitter.accepted_upto:
+            return  # it has been ordered since
         if message.reason == "gap":
             self.submitter.close_gap(message.last_n)
         elif not self.submitter.outstanding:

@@ -5,6 +5,10 @@ them breaks, while both still reach the name server. Nobody is declared down and
 and D is about to lead. So D, having waited for a lease, proposes the view without those who have not opened. The same
 for E, which is to lead with F because D left or died, and cannot reach F. The directory takes such a proposal from
 whoever was granted the newest view; the base stays the view that is active, so nothing is lost by it.
+
+E may also be well, and slow: it lacked large payloads, and fetched for longer than D waits. Between two views nothing
+is numbered, so D does not try it again at once: E is *late* until it has delivered, as a receiver, what it could not
+open.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ def go_back(seat: Seat, recovery: Recovery, granted: Granted) -> None:
     if view.forced or servers == view.servers or not any(one in granted.base.servers for one in servers):
         return
     seat.turn.mark("group-goes-back")
+    group.late = {name: seat.replica.log.last for name in view.names if name not in recovery.opened_by}
     k = min(group.settings.k_wanted, len(servers))
     command = ProposeView(group.id, view.epoch, me, servers, k, seat.station.me)
 
