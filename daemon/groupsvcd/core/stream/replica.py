@@ -30,7 +30,7 @@ from ..views import Views
 from .carrier import Carrier
 from .checkpoints import Checkpoints, Described
 from .delivery import Delivery, Host
-from .entries import Entry
+from .entries import Entry, Piece
 from .fetch import Fetch
 from .heritage import Heritage
 from .intake import Intake
@@ -250,20 +250,20 @@ class Replica:
 
     # --- Changing the log ---
 
-    def append(self, entries: tuple[bytes, ...]) -> None:
+    def append(self, entries: tuple[Piece, ...]) -> None:
         """The leader's own entries."""
         first = self.log.last + 1
         self.log.append(entries)
         self.library.appended(first, entries)
 
-    def offer(self, first_seq: int, entries: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    def offer(self, first_seq: int, entries: tuple[Piece, ...]) -> tuple[Piece, ...]:
         """Entries of the epoch of this log; returns those that now continue it."""
+        first = self.log.last + 1
         fresh = self.intake.offer(first_seq, entries, self.turn.now)
-        if fresh:
-            self.library.appended(self.log.last - len(fresh) + 1, fresh)
+        self.library.appended(first, fresh)
         return fresh
 
-    def switch(self, epoch: int, keep_upto: int, entries: tuple[bytes, ...]) -> None:
+    def switch(self, epoch: int, keep_upto: int, entries: tuple[Piece, ...]) -> None:
         """Become the log of ``epoch``."""
         if epoch != self.log.accepted:
             self.began = 0
