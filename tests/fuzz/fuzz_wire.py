@@ -30,6 +30,7 @@ with atheris.instrument_imports(include=["groupsvc", "groupsvcd"]):
     from groupsvc.wire.codec import Codec
     from groupsvc.wire.kinds import FrameKind
     from groupsvcd.core import peer_messages, views
+    from groupsvcd.core.stream.entries import Run
 
 INPUT_BYTES_MAX = 4096
 
@@ -97,7 +98,8 @@ def read_input(data: bytes) -> None:
 
 def seeds() -> list[bytes]:
     """Valid inputs to begin with, at least one per reader."""
-    order = peer_messages.Order(stream=0, epoch=3, first_seq=9, entries=(b"one", b"two"), stable=8)
+    run = Run("n1", 7, 1, (b"two", b"three"))
+    order = peer_messages.Order(stream=0, epoch=3, first_seq=9, entries=(b"one", run), stable=8)
     tell = peer_messages.Tell(to=1, epoch=3, number=1, answer={"leader": "n1", "servers": ["n1", 2, 0.5, None, True]})
     line = peer_messages.NodeEntry("n1", 7, "up", "tcp://127.0.0.1:5000", "id", True, 4)
     nodes = peer_messages.NodeList(epoch=3, have=0, version=4, nodes=(line,))

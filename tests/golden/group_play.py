@@ -47,7 +47,7 @@ from groupsvcd.core.peer_messages import (
     StreamMessage,
     Tell,
 )
-from groupsvcd.core.stream.entries import decode_entry, decode_reference, is_reference
+from groupsvcd.core.stream.entries import decode_entry, decode_reference, is_reference, one_by_one
 from groupsvcd.core.views import View
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class GroupPlay(Play):
         self._front, self._peers, self._words = front, [peer], told
 
     def _tell_decisions(self, t: float, order: Order) -> None:
-        for seq, entry in enumerate(order.entries, order.first_seq):
+        for seq, entry in enumerate(one_by_one(order.entries), order.first_seq):
             command = decode_command(decode_entry(entry).body)
             if isinstance(command, DECISIONS) and (seq, entry) not in self._ordered:
                 self._ordered.add((seq, entry))
@@ -172,7 +172,7 @@ def _fields_in_words(struct: msgspec.Struct) -> str:
 
 
 def _with_entries(message: Order | Repair) -> str:
-    entries = ", ".join(entry_in_words(entry) for entry in message.entries)
+    entries = ", ".join(map(entry_in_words, one_by_one(message.entries)))
     fields = _fields_in_words(msgspec.structs.replace(message, entries=()))
     return f"{type(message).__name__}@{message.stream}({fields}, entries=({entries}))"
 

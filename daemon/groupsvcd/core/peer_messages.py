@@ -14,6 +14,7 @@ from groupsvc.wire.codec import Codec
 from groupsvc.wire.kinds import Kind
 
 from .groups.papers import Paper
+from .stream.entries import Piece
 from .views import AttributeValue, NodeId, View, Views
 
 DOMAIN_STREAM = 0
@@ -206,7 +207,7 @@ class Relay(StreamMessage, tag=int(Kind.RELAY)):
 
 
 class Order(StreamMessage, tag=int(Kind.ORDER)):
-    """Entries in their order; what is up to ``stable`` may be delivered, what is up to ``discard`` forgotten.
+    """Entries in their order, runs among them; what is up to ``stable`` may be delivered, up to ``discard`` forgotten.
 
     ``began`` is the number of the first entry of a group's view: whoever has delivered that number by an older one has
     delivered what is lost for ever. Up to ``nearly`` only one more server is needed: one that holds as much knows that
@@ -215,7 +216,7 @@ class Order(StreamMessage, tag=int(Kind.ORDER)):
 
     epoch: int
     first_seq: int
-    entries: tuple[bytes, ...]
+    entries: tuple[Piece, ...]
     stable: int
     discard: int = 0
     began: int = 0

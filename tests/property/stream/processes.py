@@ -273,6 +273,12 @@ class Process:
         sequencer = self.sequencer
         if sequencer is None:
             return
+        first_n = max(self.origins.last_n(origin) + 1, submit.first_n)
+        new = submit.bodies[first_n - submit.first_n :]
+        if new and all(isinstance(body, bytes) for body in new):
+            if self.origins.judge(origin, first_n, sequencer.next_seq, sequencer.next_seq) is Verdict.NEXT:
+                sequencer.order_run(*origin, first_n, new)
+            return
         for n, body in enumerate(submit.bodies, submit.first_n):
             if self.origins.judge(origin, n, sequencer.next_seq, sequencer.next_seq) is not Verdict.NEXT:
                 continue

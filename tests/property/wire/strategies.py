@@ -19,6 +19,7 @@ from groupsvc.wire.history import HistoryEvent
 from groupsvc.wire.kinds import FrameKind
 from groupsvc.wire.limits import NODE_NAME_BYTES_MAX
 from groupsvcd.core.peer_messages import AnyPeerMessage
+from groupsvcd.core.stream.entries import Run
 
 # What MessagePack can say: from the smallest signed to the largest unsigned number of 64 bits.
 WIRE_INTS = st.integers(min_value=-(2**63), max_value=2**64 - 1)
@@ -65,6 +66,9 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
         return st.tuples(*map(values_of, arguments))
     if origin is dict:
         return st.dictionaries(values_of(arguments[0]), values_of(arguments[1]), max_size=3)
+    if kind is Run:
+        bodies = st.lists(st.binary(max_size=60), min_size=1, max_size=4).map(tuple)
+        return st.builds(Run, st.text(min_size=1, max_size=40), WIRE_INTS, WIRE_INTS, bodies)
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
         return structs(kind)
     raise TypeError(f"no strategy for fields of type {kind!r}; add one here")

@@ -53,7 +53,7 @@ from ..peer_messages import (
 from ..records import NO_DOMAIN, CheckpointRecord, NodeRecord, Record, Stored, StoredStream
 from ..stream.carrier import Carrier
 from ..stream.delivery import Holders
-from ..stream.entries import Entry, decode_entry, encode_entry
+from ..stream.entries import Entry, Run, decode_entry, encode_entry
 from ..stream.recovery import Recovery
 from ..stream.replica import Replica, Retention
 from ..stream.server import Server
@@ -150,7 +150,7 @@ class Voter:
     def _founders_in_log(self) -> dict[str, str]:
         """Who formed the domain: nobody else can have, so they need not be known to be stable."""
         log = self.server.log
-        first = decode_command(decode_entry(log.entry(log.base + 1)).body) if log.entries else None
+        first = decode_command(decode_entry(log.entry(log.base + 1)).body) if log.count else None
         return dict(first.voters) if isinstance(first, FormDomain) else {}
 
     def voters_in_log(self) -> tuple[tuple[str, str], ...]:
@@ -178,8 +178,9 @@ class Voter:
 
     # --- The stream's host ---
 
-    def deliver(self, first_seq: int, entries: list[Entry]) -> None:
+    def deliver(self, first_seq: int, runs: list[Run]) -> None:
         """An entry of the domain stream is stable; they come one by one."""
+        entries = (entry for run in runs for entry in run.entries())
         for seq, entry in enumerate(entries, first_seq):
             self._deliver(seq, entry)
 

@@ -24,7 +24,7 @@ def keeps_too_much(server: Server, settings: GroupSettings) -> bool:
     """Whether the log of ``server`` has grown beyond the history that its group may keep."""
     log = server.log
     kept_bytes = log.bytes + server.replica.library.payloads.bytes
-    return kept_bytes > settings.history_bytes_max or len(log.entries) > settings.history_entries_max
+    return kept_bytes > settings.history_bytes_max or log.count > settings.history_entries_max
 
 
 class Adverts:

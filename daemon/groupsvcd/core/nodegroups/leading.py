@@ -418,7 +418,7 @@ class Leading:
         log = self.server.log
         settings = self.group.settings
         size = log.bytes + self.server.replica.library.payloads.bytes
-        kept_max = min(settings.history_entries_max, settings.history_bytes_max * len(log.entries) // max(size, 1))
+        kept_max = min(settings.history_entries_max, settings.history_bytes_max * log.count // max(size, 1))
         seen = {**self.attendance.seen, self.station.me: self.server.delivered}
         lines = [*(seen[node] for node in self.group.roll.members if node in seen), *self._beginnings.kept()]
         kept = [line for line in lines if log.last - line <= max(kept_max, 1)]

@@ -22,7 +22,7 @@ from ..invariants import invariant
 from ..peer_messages import Data, Leave, topic_of
 from ..records import Record, StoredStream
 from ..stream.delivery import Holders
-from ..stream.entries import Entry
+from ..stream.entries import Entry, Run
 from ..stream.fast import FastReplica
 from ..stream.receiver import Receiver
 from ..stream.replica import Replica, Retention
@@ -343,16 +343,17 @@ class NodeGroup:
 
     # --- The stream's host ---
 
-    def deliver(self, first_seq: int, entries: list[Entry]) -> None:
+    def deliver(self, first_seq: int, runs: list[Run]) -> None:
         """These entries are stable and next in order; only the last may be one of the leader's own."""
         if not self._batch:
             self._batch_first = first_seq
             self.touch(self)
-        self._batch += entries
-        last = entries[-1]
-        newest = self.roll.note(first_seq, entries if last.origin else entries[:-1])
+        for run in runs:
+            self._batch += run.entries()
+        last = runs[-1]
+        newest = self.roll.note(first_seq, runs if last.origin else runs[:-1])
         if not last.origin:
-            self._deliver_control(first_seq + len(entries) - 1, last.body)
+            self._deliver_control(self.delivered, last.bodies[0])
         if newest:
             self._tell_origins(newest)
 

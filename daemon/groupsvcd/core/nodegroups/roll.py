@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..stream.entries import Entry
+from ..stream.entries import Run
 from ..views import NodeId, Server, Views
 from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted
 
@@ -70,20 +70,18 @@ class Roll:
         """The servers that may pass on what does not reach the leader."""
         return tuple(name for name in self.server_names if name not in (leader, me))
 
-    def note(self, first_seq: int, entries: Sequence[Entry]) -> dict[NodeId, int]:
+    def note(self, first_seq: int, runs: Sequence[Run]) -> dict[NodeId, int]:
         """What origins submitted has become entries ``first_seq`` and so on; returns the newest number of each."""
         newest: dict[NodeId, int] = {}
-        start = 0
-        while start < len(entries):
-            end = min(start + PRUNE_EVERY - (first_seq + start - 1) % PRUNE_EVERY, len(entries))
-            for last in _ends_of_runs(entries, start, end):
-                entry = entries[last]
-                origin = (entry.origin, entry.incarnation)
-                newest[origin] = entry.n
-                self.origins[origin] = (entry.n, first_seq + last)
-            start = end
-            if (first_seq + end - 1) % PRUNE_EVERY == 0:
-                self.prune(first_seq + end - 1)
+        for run in runs:
+            origin = (run.origin, run.incarnation)
+            last_seq, last_n = first_seq + len(run.bodies) - 1, run.n + len(run.bodies) - 1
+            for seq in range(-first_seq % PRUNE_EVERY + first_seq, last_seq + 1, PRUNE_EVERY):
+                self.origins[origin] = (last_n - (last_seq - seq), seq)
+                self.prune(seq)
+            self.origins[origin] = (last_n, last_seq)
+            newest[origin] = last_n
+            first_seq = last_seq + 1
         return newest
 
     def prune(self, seq: int) -> None:
@@ -152,18 +150,6 @@ class Roll:
         self.fence, self.views, self.began = stored.fence, stored.views, stored.began
         self.members = {(name, inc): term for name, inc, term in stored.members}
         self.origins = {(name, inc): (n, seq) for name, inc, n, seq in stored.origins}
-
-
-def _ends_of_runs(entries: Sequence[Entry], start: int, end: int) -> list[int]:
-    """The positions in ``start … end - 1`` after which another origin follows, or none: entries mostly come in runs."""
-    ends: list[int] = []
-    origin, incarnation = entries[start].origin, entries[start].incarnation
-    for position in range(start + 1, end):
-        entry = entries[position]
-        if entry.incarnation != incarnation or entry.origin != origin:
-            ends.append(position - 1)
-            origin, incarnation = entry.origin, entry.incarnation
-    return [*ends, end - 1]
 
 
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from ..records import Record
 from .carrier import Carrier
-from .entries import Entry, decode_entries, decode_entry, decode_reference, is_reference
+from .entries import Entry, Piece, Run, decode_entry, decode_reference, is_reference, length_of, one_by_one
 from .library import Library
 from .log import Log
 
@@ -27,7 +27,7 @@ class Holders(NamedTuple):
 class Host(Protocol):
     """What the stream is for: the state machine that its entries drive."""
 
-    def deliver(self, first_seq: int, entries: list[Entry]) -> None:
+    def deliver(self, first_seq: int, runs: list[Run]) -> None:
         """These entries are stable and next in order; only the last may be one of the leader's own."""
 
     def restore(self, seq: int, state: bytes) -> None:
@@ -67,51 +67,48 @@ class Delivery:
         """Deliver what is stable and was not delivered yet."""
         while self.upto < stable:
             first = self.upto + 1
-            raw = log.between(first, stable if self._delivers_batches else first)
-            entries = self._decoded(raw)
+            pieces = log.pieces(first, stable if self._delivers_batches else first)
             start = 0
-            for end in _batch_ends(entries):
-                self._hand_up(log.accepted, raw[start:end], entries[start:end])
-                start = end
-
-    def _decoded(self, raw: list[bytes]) -> list[Entry]:
-        if self._library.has_references:
-            return [self._whole(entry) if is_reference(entry) else decode_entry(entry) for entry in raw]
-        return decode_entries(raw)
+            runs: list[Run] = []
+            for end, piece in enumerate(pieces, 1):
+                run = self._whole(piece)
+                runs.append(run)
+                if not run.origin or end == len(pieces):  # what the leader orders for itself may change the host
+                    self._hand_up(log.accepted, pieces[start:end], runs)
+                    start, runs = end, []
 
     def entries(self, log: Log, first: int, upto: int) -> list[Entry]:
         """Entries ``first … upto`` with their payloads."""
-        raw = log.between(first, upto)
-        return [self._whole(entry) if is_reference(entry) else decode_entry(entry) for entry in raw]
+        return [entry for piece in log.pieces(first, upto) for entry in self._whole(piece).entries()]
 
-    def _whole(self, entry: bytes) -> Entry:
-        reference = decode_reference(entry)
-        payload = self._library.payloads[(reference.origin, reference.incarnation, reference.n)]
-        return Entry(reference.origin, reference.incarnation, reference.n, payload)
+    def _whole(self, piece: Piece) -> Run:
+        if isinstance(piece, Run):
+            return piece
+        if not is_reference(piece):
+            entry = decode_entry(piece)
+            return Run(entry.origin, entry.incarnation, entry.n, (entry.body,))
+        reference = decode_reference(piece)
+        payload_id = (reference.origin, reference.incarnation, reference.n)
+        return Run(*payload_id, (self._library.payloads[payload_id],))
 
-    def _hand_up(self, epoch: int, raw: list[bytes], entries: list[Entry]) -> None:
+    def _hand_up(self, epoch: int, pieces: list[Piece], runs: list[Run]) -> None:
         first = self.upto + 1
-        self.upto += len(entries)
+        self.upto += sum(map(length_of, pieces))
         if self._journals_entries:
-            self._journal(first, epoch, raw, entries)
+            self._journal(first, epoch, pieces, runs)
         else:
             self.turn.journal("delivered", group=self.stream, epoch=epoch, seq=self.upto, first=first)
-        self.host.deliver(first, entries)
+        self.host.deliver(first, runs)
 
-    def _journal(self, first: int, epoch: int, raw: list[bytes], entries: list[Entry]) -> None:
-        for seq, (entry, parts) in enumerate(zip(raw, entries, strict=True), first):
-            origin = f"{parts.origin}/{parts.incarnation}" if parts.origin else ""
-            self.turn.journal("delivered", group=self.stream, epoch=epoch, seq=seq, crc=crc32(entry),
-                              origin=origin, n=parts.n)  # fmt: skip
+    def _journal(self, first: int, epoch: int, pieces: list[Piece], runs: list[Run]) -> None:
+        entries = [entry for run in runs for entry in run.entries()]
+        for seq, (raw, entry) in enumerate(zip(one_by_one(pieces), entries, strict=True), first):
+            origin = f"{entry.origin}/{entry.incarnation}" if entry.origin else ""
+            self.turn.journal("delivered", group=self.stream, epoch=epoch, seq=seq, crc=crc32(raw),
+                              origin=origin, n=entry.n)  # fmt: skip
 
     def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
         """Go on behind a checkpoint."""
         self.turn.journal("restored", group=self.stream, epoch=epoch, seq=seq)
         self.upto = seq
         self.host.restore(seq, state)
-
-
-def _batch_ends(entries: list[Entry]) -> list[int]:
-    """Where what is handed up at once ends: behind an entry of the leader's own, for it may change the host."""
-    ends = [end for end, entry in enumerate(entries, 1) if not entry.origin]
-    return ends if ends and ends[-1] == len(entries) else [*ends, len(entries)]

@@ -5,12 +5,17 @@ orders on its own account: a new leader finds out anew what is to be done, so no
 
 A large payload travels apart from its order; what stands in the log is a *reference* to it. The two differ in
 their first byte, so that nobody has to decode entries to find out.
+
+What an origin submits at once mostly becomes entries that follow one another. Such a *run* stays together from the
+leader's pen to the delivery: nobody on the way looks at its entries one by one. An Order and a log consist of *pieces*,
+each the bytes of one entry, or a run. On disk and in repairs there are no runs, only entries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import count, repeat
+from typing import Annotated
 from zlib import crc32
 
 import msgspec
@@ -37,6 +42,31 @@ class Reference(msgspec.Struct, frozen=True, array_like=True, gc=False):
     crc: int
 
 
+class Run(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """Entries that one origin submitted in a row; ``n`` is the number of the first."""
+
+    origin: Annotated[str, msgspec.Meta(min_length=1)]  # the leader's own come one by one
+    incarnation: int
+    n: int
+    bodies: Annotated[tuple[bytes, ...], msgspec.Meta(min_length=1)]
+
+    def part(self, start: int, end: int) -> Run:
+        """The entries at positions ``start … end - 1``."""
+        if start == 0 and end >= len(self.bodies):
+            return self
+        return Run(self.origin, self.incarnation, self.n + start, self.bodies[start:end])
+
+    def entries(self) -> list[Entry]:
+        """One by one."""
+        return list(map(Entry, repeat(self.origin), repeat(self.incarnation), count(self.n), self.bodies))
+
+
+Piece = bytes | Run
+"""Of an Order or a log: the bytes of one entry, or a run."""
+
+BODY_HEAD_BYTES = 5
+"""What MessagePack puts before a body, at most."""
+
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Entry)
 _reference_decoder = msgspec.msgpack.Decoder(Reference)
@@ -49,9 +79,39 @@ def encode_entry(origin: str, incarnation: int, n: int, body: bytes) -> bytes:
     return _encoder.encode(Entry(origin, incarnation, n, body))
 
 
-def encode_run(origin: str, incarnation: int, first_n: int, bodies: Iterable[bytes]) -> list[bytes]:
-    """The bytes of entries that one origin submitted in a row; the same as ``encode_entry`` makes of each."""
-    return list(map(_encoder.encode, zip(repeat(origin), repeat(incarnation), count(first_n), bodies, strict=False)))
+def one_by_one(pieces: Iterable[Piece]) -> Iterator[bytes]:
+    """The bytes of every entry, as ``encode_entry`` makes them."""
+    for piece in pieces:
+        if isinstance(piece, bytes):
+            yield piece
+        else:
+            yield from map(_encoder.encode, piece.entries())
+
+
+def length_of(piece: Piece) -> int:
+    """How many entries it is."""
+    return 1 if isinstance(piece, bytes) else len(piece.bodies)
+
+
+def size_of(piece: Piece) -> int:
+    """How many bytes it is in a frame, about."""
+    return len(piece) if isinstance(piece, bytes) else sum(map(len, piece.bodies), BODY_HEAD_BYTES * len(piece.bodies))
+
+
+def part_of(piece: Piece, start: int, end: int) -> Piece:
+    """Its entries at positions ``start … end - 1``, of which there is at least one."""
+    return piece if isinstance(piece, bytes) else piece.part(start, end)
+
+
+def behind(pieces: Iterable[Piece], count: int) -> list[Piece]:
+    """What comes after the first ``count`` entries."""
+    found: list[Piece] = []
+    for piece in pieces:
+        length = length_of(piece)
+        if count < length:
+            found.append(part_of(piece, count, length))
+        count = max(count - length, 0)
+    return found
 
 
 def encode_reference(origin: str, incarnation: int, n: int, size: int, crc: int) -> bytes:
@@ -60,18 +120,8 @@ def encode_reference(origin: str, incarnation: int, n: int, size: int, crc: int)
 
 
 def is_reference(entry: bytes) -> bool:
-    """Whether the body of this entry is kept elsewhere."""
+    """Whether the body of this entry is kept elsewhere; in a run there is none like that."""
     return entry[0] == _REFERENCE
-
-
-def references_in(entries: Sequence[bytes]) -> list[int]:
-    """The positions of those whose bodies are kept elsewhere; mostly there are none."""
-    return [position for position, entry in enumerate(entries) if entry[0] == _REFERENCE]
-
-
-def decode_entries(entries: Iterable[bytes]) -> list[Entry]:
-    """The entries the bytes stand for; none is a reference."""
-    return list(map(_decoder.decode, entries))
 
 
 def decode_entry(entry: bytes) -> Entry:

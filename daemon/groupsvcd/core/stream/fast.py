@@ -32,6 +32,7 @@ from functools import cached_property
 import msgspec
 
 from ..peer_messages import Beat, Data, Order, Promised, Repair
+from .entries import Piece, length_of
 from .receiver import Receiver
 from .replica import Replica
 from .server import Server
@@ -102,7 +103,7 @@ class Courtesy:
     def heard(self, order: Order) -> None:
         """An order has come."""
         if order.ack:
-            self._owed = order.first_seq + len(order.entries) - 1
+            self._owed = order.first_seq + sum(map(length_of, order.entries)) - 1
         if order.entries:
             self._orders += 1
             self.at = self._turn.now + self._quiet_s
@@ -140,7 +141,7 @@ class FastServer(Server):
         report = super().report(whatever_there_is=whatever_there_is)
         return msgspec.structs.replace(report, base=self.log.base, members=self.replica.heritage().members)
 
-    def _hold(self, fresh: tuple[bytes, ...]) -> None:
+    def _hold(self, fresh: tuple[Piece, ...]) -> None:
         self.persisted_upto = self.log.last
 
     def _deliver(self) -> None:

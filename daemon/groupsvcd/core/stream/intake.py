@@ -12,6 +12,7 @@ import math
 from random import Random
 
 from ..parameters import Timers
+from .entries import Piece, behind, length_of, one_by_one
 from .log import Log
 
 PENDING_ENTRIES_MAX = 4096
@@ -36,26 +37,34 @@ class Intake:
         self.ask_at = math.inf
         self.begins_with_checkpoint = False  # who has a machine and nothing else: with the newest one, if there is any
 
-    def offer(self, first_seq: int, entries: tuple[bytes, ...], now: float) -> tuple[bytes, ...]:
+    def offer(self, first_seq: int, entries: tuple[Piece, ...], now: float) -> tuple[Piece, ...]:
         """Take entries numbered from ``first_seq`` on; returns those that now continue the log."""
         log = self.log
-        upto = first_seq + len(entries) - 1
+        upto = first_seq + sum(map(length_of, entries)) - 1
         self.expect(upto, now)
         if upto <= log.last:
             return ()
         if first_seq > log.last + 1:
-            size = sum(map(len, entries))
-            room = len(self._pending) + len(entries) <= PENDING_ENTRIES_MAX
+            waiting = tuple(one_by_one(entries))
+            size = sum(map(len, waiting))
+            room = len(self._pending) + len(waiting) <= PENDING_ENTRIES_MAX
             if room and self._pending_bytes + size <= PENDING_BYTES_MAX:
                 self._pending_bytes += size
-                self._pending.update(zip(range(first_seq, upto + 1), entries, strict=True))
+                self._pending.update(zip(range(first_seq, upto + 1), waiting, strict=True))
             return ()
-        fresh = list(entries[log.last + 1 - first_seq :])
-        while self._pending and (found := self._pending.pop(log.last + 1 + len(fresh), None)) is not None:
-            fresh.append(found)
-        log.append(tuple(fresh))
+        fresh = entries if first_seq == log.last + 1 else tuple(behind(entries, log.last + 1 - first_seq))
+        if self._pending:
+            fresh = (*fresh, *self._waiting_after(upto))
+        log.append(fresh)
         self._settle(now)
-        return tuple(fresh)
+        return fresh
+
+    def _waiting_after(self, upto: int) -> list[bytes]:
+        """What continues the log behind a gap that is closed up to there."""
+        found: list[bytes] = []
+        while (entry := self._pending.pop(upto + 1 + len(found), None)) is not None:
+            found.append(entry)
+        return found
 
     def expect(self, last: int, now: float) -> None:
         """Entries up to ``last`` exist."""

@@ -9,14 +9,14 @@ randomness, so that a hole shared by many does not become a storm (SAM-06). A pa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 from ..parameters import Timers
 from ..peer_messages import Data, DataAsk
 from ..views import NodeId
 from .carrier import Carrier
-from .entries import Reference, decode_reference, fits, is_reference, payload_of, references_in
+from .entries import Piece, Reference, decode_reference, fits, is_reference, length_of, payload_of
 from .log import Log
 from .payloads import PayloadId, Payloads
 
@@ -49,11 +49,6 @@ class Library:
             return next(iter(self._lacking.values())) - 1
         return self._log.last
 
-    @property
-    def has_references(self) -> bool:
-        """Whether any entry of the log has its body here."""
-        return bool(self._references)
-
     def lacks(self, payload_id: PayloadId) -> bool:
         """Whether an entry of the log waits for this payload."""
         return payload_id in self._lacking
@@ -64,10 +59,12 @@ class Library:
 
     # --- The log changes ---
 
-    def appended(self, first_seq: int, entries: tuple[bytes, ...]) -> None:
+    def appended(self, first_seq: int, entries: Sequence[Piece]) -> None:
         """Entries are in the log now."""
-        for position in references_in(entries):
-            self._refer(first_seq + position, decode_reference(entries[position]))
+        for piece in entries:
+            if isinstance(piece, bytes) and is_reference(piece):
+                self._refer(first_seq, decode_reference(piece))
+            first_seq += length_of(piece)
 
     def _refer(self, seq: int, reference: Reference) -> None:
         payload_id = (reference.origin, reference.incarnation, reference.n)
@@ -83,7 +80,7 @@ class Library:
             if self.ask_at == math.inf:
                 self.ask_at = self._carrier.turn.now + self._timers.repair_delay
 
-    def switched(self, keep_upto: int, entries: tuple[bytes, ...]) -> None:
+    def switched(self, keep_upto: int, entries: Sequence[Piece]) -> None:
         """The log was cut behind ``keep_upto`` and goes on with ``entries``."""
         for seq in [seq for seq in self._references if seq > keep_upto]:
             payload_id = self._references.pop(seq)

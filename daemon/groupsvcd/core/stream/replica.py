@@ -30,7 +30,7 @@ from ..views import Views
 from .carrier import Carrier
 from .checkpoints import Checkpoints, Described
 from .delivery import Delivery, Host
-from .entries import Entry
+from .entries import Entry, Piece
 from .fetch import Fetch
 from .heritage import Heritage
 from .intake import Intake
@@ -155,7 +155,7 @@ class Replica:
 
         Nothing without a lease, whatever comes from the disk then: the next beat repeats it.
         """
-        if self.turn.now >= self.carrier.valid_until:
+        if self._deliverable <= self.delivered or self.turn.now >= self.carrier.valid_until:
             return
         while self.checkpoints.due <= self._deliverable:
             self._deliver_to_checkpoint()
@@ -250,26 +250,27 @@ class Replica:
 
     # --- Changing the log ---
 
-    def append(self, entries: tuple[bytes, ...]) -> None:
+    def append(self, entries: tuple[Piece, ...]) -> None:
         """The leader's own entries."""
         first = self.log.last + 1
         self.log.append(entries)
         self.library.appended(first, entries)
 
-    def offer(self, first_seq: int, entries: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    def offer(self, first_seq: int, entries: tuple[Piece, ...]) -> tuple[Piece, ...]:
         """Entries of the epoch of this log; returns those that now continue it."""
+        first = self.log.last + 1
         fresh = self.intake.offer(first_seq, entries, self.turn.now)
-        if fresh:
-            self.library.appended(self.log.last - len(fresh) + 1, fresh)
+        self.library.appended(first, fresh)
         return fresh
 
-    def switch(self, epoch: int, keep_upto: int, entries: tuple[bytes, ...]) -> None:
+    def switch(self, epoch: int, keep_upto: int, entries: tuple[Piece, ...]) -> None:
         """Become the log of ``epoch``. What was said of entries beyond it was said of another log."""
-        if epoch != self.log.accepted:
+        is_other = epoch != self.log.accepted
+        self.log.switch(epoch, keep_upto, entries)
+        if is_other:
             self.began = 0
             self.checkpoints.forget_advertised(self.delivered)
-            self.discard_said = min(self.discard_said, keep_upto + len(entries))
-        self.log.switch(epoch, keep_upto, entries)
+            self.discard_said = min(self.discard_said, self.log.last)
         self.library.switched(keep_upto, entries)
         self.intake.reset()
 

@@ -20,7 +20,7 @@ from ..parameters import Timers
 from ..peer_messages import Beat, Held, Order
 from ..views import Views
 from .duplicates import DuplicateFilter
-from .entries import encode_entry, encode_reference, encode_run
+from .entries import Piece, Run, encode_entry, encode_reference, length_of, one_by_one, size_of
 from .server import Server
 
 ORDER_BYTES_MAX = 224 * 1024
@@ -42,7 +42,8 @@ class Sequencer:
         self._timers = timers
         self._held: dict[str, int] = {}
         self._delivered: dict[str, int] = {}
-        self._fresh: list[bytes] = []
+        self._fresh: list[Piece] = []
+        self._fresh_count = 0  # entries in them
         self._stable_told = 0
         self._nearly_told = 0  # up to where a server that holds the entries knows that they are stable
         self._beat_at = math.inf
@@ -55,7 +56,7 @@ class Sequencer:
     @property
     def next_seq(self) -> int:
         """The number the next entry gets."""
-        return self.server.log.last + len(self._fresh) + 1
+        return self.server.log.last + self._fresh_count + 1
 
     def order(self, origin: str, incarnation: int, n: int, body: bytes) -> int:
         """Give the next number; the entry leaves with ``flush``."""
@@ -64,6 +65,7 @@ class Sequencer:
         if origin:
             self.origins.ordered((origin, incarnation), n, seq)
         self._fresh.append(entry)
+        self._fresh_count += 1
         if self.carrier.journals_entries:
             self.turn.journal("ordered", group=self.server.stream, epoch=self.epoch, seq=seq, crc=crc32(entry),
                               origin=f"{origin}/{incarnation}" if origin else "", n=n)  # fmt: skip
@@ -71,13 +73,14 @@ class Sequencer:
 
     def order_run(self, origin: str, incarnation: int, first_n: int, bodies: tuple[bytes, ...]) -> None:
         """Give the next numbers to what one origin submitted in a row."""
-        seq = self.next_seq
-        entries = encode_run(origin, incarnation, first_n, bodies)
-        self._fresh += entries
-        self.origins.ordered((origin, incarnation), first_n + len(bodies) - 1, seq + len(bodies) - 1)
+        seq, count = self.next_seq, len(bodies)
+        run = Run(origin, incarnation, first_n, bodies)
+        self._fresh.append(run)
+        self._fresh_count += count
+        self.origins.ordered((origin, incarnation), first_n + count - 1, seq + count - 1)
         if self.carrier.journals_entries:
             name = f"{origin}/{incarnation}"
-            for position, entry in enumerate(entries):
+            for position, entry in enumerate(one_by_one((run,))):
                 self.turn.journal("ordered", group=self.server.stream, epoch=self.epoch, seq=seq + position,
                                   crc=crc32(entry), origin=name, n=first_n + position)  # fmt: skip
 
@@ -87,6 +90,7 @@ class Sequencer:
         seq = self.next_seq
         entry = encode_reference(origin, incarnation, n, size, crc)
         self._fresh.append(entry)
+        self._fresh_count += 1
         self.origins.ordered((origin, incarnation), n, seq)
         if self.carrier.journals_entries:
             self.turn.journal("ordered", group=self.server.stream, epoch=self.epoch, seq=seq, crc=crc32(entry),
@@ -97,21 +101,22 @@ class Sequencer:
         if not self._fresh:
             return
         server, fresh = self.server, tuple(self._fresh)
+        first, last = server.log.last + 1, self.next_seq - 1
         self._fresh.clear()
+        self._fresh_count = 0
         invariant(server.log.accepted == self.epoch, f"ordering in {self.epoch} on a log of {server.log.accepted}")
-        first = server.log.last + 1
         if not self.carrier.journals_entries:
-            self.turn.journal("ordered", group=server.stream, epoch=self.epoch, seq=first + len(fresh) - 1, first=first)
+            self.turn.journal("ordered", group=server.stream, epoch=self.epoch, seq=last, first=first)
         self._stable_told = server.stable
         server.append_own(fresh)
         if not self.carrier.durable:
             self._hold_own()
-        for entries in _that_fit(fresh):
-            self.carrier.publish(self._order_of(first, entries))
-            first += len(entries)
+        for pieces in _that_fit(fresh):
+            self.carrier.publish(self._order_of(first, pieces))
+            first += sum(map(length_of, pieces))
         self._beat_at = self.turn.now + self._timers.beat_interval
 
-    def _order_of(self, first: int, entries: tuple[bytes, ...]) -> Order:
+    def _order_of(self, first: int, entries: tuple[Piece, ...]) -> Order:
         return Order(
             self.server.stream, self.epoch, first, entries, self._stable_told, self.discard, self.began, self._nearly(),
             self.ack_required,
@@ -216,15 +221,16 @@ class Sequencer:
                 self._beat_at = math.inf
 
 
-def _that_fit(entries: tuple[bytes, ...]) -> list[tuple[bytes, ...]]:
-    """The entries in pieces of at most ``ORDER_BYTES_MAX``, or of one entry."""
-    if sum(map(len, entries)) <= ORDER_BYTES_MAX:
-        return [entries]
-    pieces: list[tuple[bytes, ...]] = []
-    start = size = 0
-    for position, entry in enumerate(entries):
-        if size + len(entry) > ORDER_BYTES_MAX and position > start:
-            pieces.append(entries[start:position])
-            start, size = position, 0
-        size += len(entry)
-    return [*pieces, entries[start:]]
+def _that_fit(pieces: tuple[Piece, ...]) -> list[tuple[Piece, ...]]:
+    """The entries in parts of at most ``ORDER_BYTES_MAX``, or of one piece; no Submit, and so no run, is larger."""
+    if len(pieces) == 1:
+        return [pieces]
+    parts: list[tuple[Piece, ...]] = []
+    start = room = 0
+    for position, piece in enumerate(pieces):
+        size = size_of(piece)
+        if size > room and position > start:
+            parts.append(pieces[start:position])
+            start = position
+        room = ORDER_BYTES_MAX - size if start == position else room - size
+    return [*parts, pieces[start:]]

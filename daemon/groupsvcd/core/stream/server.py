@@ -40,7 +40,7 @@ from ..records import AppendRecord, CheckpointRecord, OpenRecord, PayloadRecord,
 from .builder import Builder
 from .checkpoints import Described
 from .delivery import Holders
-from .entries import decode_entry, is_reference
+from .entries import Piece, Run, decode_entry, is_reference, one_by_one
 from .payloads import PayloadId
 from .replica import Replica, shared_upto, usable_entries
 
@@ -176,7 +176,7 @@ class Server:
             self.report_payloads()
             self._report_checkpoints(beat.checkpoint)
 
-    def append_own(self, entries: tuple[bytes, ...]) -> None:
+    def append_own(self, entries: tuple[Piece, ...]) -> None:
         """The leader's own copy of what it orders; without a disk it holds it at once, and sees that for itself."""
         self.replica.append(entries)
         if self.carrier.durable:
@@ -190,7 +190,7 @@ class Server:
         """Whether more writes would only pile up; what is not taken now is repaired later."""
         return self.replica.disk_hangs
 
-    def _hold(self, fresh: tuple[bytes, ...]) -> None:
+    def _hold(self, fresh: tuple[Piece, ...]) -> None:
         """Write entries that are in the log now; Held leaves when they are safe.
 
         A higher epoch may be promised before that. Held is true all the same: the report that goes with the promise
@@ -212,18 +212,21 @@ class Server:
                 if self.leader == self.turn.node and self.turn.now < self.carrier.valid_until:
                     self.say_held()
 
-        record = AppendRecord(self.stream, upto - len(fresh) + 1, fresh)
+        entries = tuple(one_by_one(fresh))
+        record = AppendRecord(self.stream, upto - len(entries) + 1, entries)
         self.replica.write(record, then=self._held(upto), done=safe)
 
-    def _can_wait(self, newest: bytes, upto: int) -> bool:
+    def _can_wait(self, newest: Piece, upto: int) -> bool:
         """Whether our Held is not the one that is needed: one more server is enough, and who submitted this is one.
 
         It says Held with what it submits next. Ours would only wake the leader; it is said after a few Orders, or a
         moment later, in case that other one has died. What is stable by our holding it we deliver at once all the same.
         """
-        if upto > self._nearly or is_reference(newest) or not self.carrier.delivers_batches:
+        if upto > self._nearly or not self.carrier.delivers_batches:
             return False
-        origin = decode_entry(newest).origin
+        if isinstance(newest, bytes) and is_reference(newest):
+            return False
+        origin = newest.origin if isinstance(newest, Run) else decode_entry(newest).origin
         if origin in ("", self.turn.node, self.leader) or origin not in self.servers:
             return False
         self._unsaid += 1

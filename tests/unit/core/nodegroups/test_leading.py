@@ -28,7 +28,7 @@ from groupsvcd.core.peer_messages import (
     Submit,
     SubmitRefused,
 )
-from groupsvcd.core.stream.entries import decode_entry
+from groupsvcd.core.stream.entries import decode_entry, length_of
 from tests.unit.core.nodegroups.carriers import Carriers, Witness
 
 
@@ -112,7 +112,7 @@ def test_everything_of_one_step_leaves_in_one_order() -> None:
     nodes.submit("E", *(f"{i}" for i in range(100)))
     nodes.run(0.1)
     orders = [order for order in nodes.messages(Order, "D", "E") if order.stream == nodes.id() and order.entries]
-    assert [100] == [len(order.entries) for order in orders]
+    assert [100] == [sum(map(length_of, order.entries)) for order in orders]
     assert [f"{i}" for i in range(100)] == nodes.texts("F")
 
 

@@ -11,7 +11,7 @@ from groupsvcd.core.parameters import Timers
 from groupsvcd.core.records import Record, StoredStream
 from groupsvcd.core.stream.carrier import Carrier
 from groupsvcd.core.stream.delivery import Holders
-from groupsvcd.core.stream.entries import Entry, encode_entry
+from groupsvcd.core.stream.entries import Run, encode_entry, one_by_one
 from groupsvcd.core.stream.replica import Replica, Retention
 from groupsvcd.core.turn import Turn
 
@@ -38,10 +38,10 @@ class ListHost:
         self.delivered: list[bytes] = []
         self.is_cheap = True
 
-    def deliver(self, first_seq: int, entries: list[Entry]) -> None:
+    def deliver(self, first_seq: int, runs: list[Run]) -> None:
         """The next entries; none is skipped and none comes twice."""
         assert first_seq == len(self.delivered) + 1, (first_seq, len(self.delivered))
-        self.delivered += [encode_entry(entry.origin, entry.incarnation, entry.n, entry.body) for entry in entries]
+        self.delivered += one_by_one(runs)
 
     def restore(self, seq: int, state: bytes) -> None:
         """Become what the checkpoint says."""

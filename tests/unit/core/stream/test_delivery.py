@@ -8,7 +8,7 @@ from groupsvcd.core.effects import Journal
 from groupsvcd.core.peer_messages import Data, Order
 from groupsvcd.core.records import StoredStream
 from groupsvcd.core.stream.carrier import Carrier
-from groupsvcd.core.stream.entries import Entry, encode_entry, encode_reference
+from groupsvcd.core.stream.entries import Run, encode_entry, encode_reference
 from groupsvcd.core.stream.receiver import Receiver
 from groupsvcd.core.turn import Turn
 from tests.unit.core.stream.list_host import ListHost, drain, entries, replica_of, state_after
@@ -21,10 +21,10 @@ class BatchHost(ListHost):
         super().__init__()
         self.batches: list[tuple[int, list[bytes]]] = []
 
-    def deliver(self, first_seq: int, entries: list[Entry]) -> None:
+    def deliver(self, first_seq: int, runs: list[Run]) -> None:
         """The next ones, as they were handed up."""
-        super().deliver(first_seq, entries)
-        self.batches.append((first_seq, [entry.body for entry in entries]))
+        super().deliver(first_seq, runs)
+        self.batches.append((first_seq, [body for run in runs for body in run.bodies]))
 
 
 class GroupLike(Carrier):

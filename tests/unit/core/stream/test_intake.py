@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from groupsvcd.core.parameters import Timers
 from groupsvcd.core.stream import intake as intake_module
+from groupsvcd.core.stream.entries import Run, one_by_one
 from groupsvcd.core.stream.intake import Intake
 from groupsvcd.core.stream.log import Log
 
 TIMERS = Timers()
-ALL = tuple(f"entry {seq}".encode() for seq in range(1, 31))
+WHOLE = Run("D", 1, 1, tuple(f"entry {seq}".encode() for seq in range(1, 31)))
+ALL = tuple(one_by_one((WHOLE,)))
 
 
 def _intake() -> tuple[Intake, Log]:
@@ -26,20 +28,21 @@ def _slice(first: int, upto: int) -> tuple[bytes, ...]:
     return ALL[first - 1 : upto]
 
 
-ORDERS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 8)), max_size=40)
+ORDERS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 8), st.booleans()), max_size=40)
 
 
 @given(orders=ORDERS, repair_max=st.integers(1, 10))
 def test_any_order_duplication_and_loss_with_repairs_gives_the_same_log(
-    orders: list[tuple[int, int]], repair_max: int
+    orders: list[tuple[int, int, bool]], repair_max: int
 ) -> None:
-    """Orders come in any order, some twice, some never; each repair brings a piece of what was asked for."""
+    """Orders come in any order, in runs or not, some twice, some never; each repair brings a bit of what is missing."""
     intake, log = _intake()
     taken: list[bytes] = []
     now = 0.0
-    for first, count in orders:
+    for first, count, is_run in orders:
         now += 0.001
-        taken += intake.offer(first, _slice(first, min(first + count - 1, 30)), now)
+        upto = min(first + count - 1, 30)
+        taken += one_by_one(intake.offer(first, (WHOLE.part(first - 1, upto),) if is_run else _slice(first, upto), now))
     intake.expect(30, now)
     for _ in range(200):
         if log.last == 30:
@@ -50,7 +53,7 @@ def test_any_order_duplication_and_loss_with_repairs_gives_the_same_log(
         assert ask is not None
         first, upto, _attempt = ask
         assert log.last + 1 == first <= upto
-        taken += intake.offer(first, _slice(first, min(upto, first + repair_max - 1)), now + 0.001)
+        taken += one_by_one(intake.offer(first, _slice(first, min(upto, first + repair_max - 1)), now + 0.001))
     assert list(ALL) == log.entries == taken
     assert math.inf == intake.ask_at
 

@@ -8,9 +8,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from groupsvcd.core.invariants import InvariantBroken
 from groupsvcd.core.records import StoredStream
+from groupsvcd.core.stream.entries import Piece, Run, one_by_one, size_of
 from groupsvcd.core.stream.log import Log
 
-WORDS = st.lists(st.binary(min_size=1, max_size=5), max_size=5).map(tuple)
+WORD = st.binary(min_size=1, max_size=5)
+RUN = st.builds(Run, st.just("D"), st.just(1), st.integers(1, 9), st.lists(WORD, min_size=1, max_size=5).map(tuple))
+PIECES = st.lists(WORD | RUN, max_size=5).map(tuple)
 
 
 class LogMachine(RuleBasedStateMachine):
@@ -22,17 +25,17 @@ class LogMachine(RuleBasedStateMachine):
         self.model: list[bytes] = []
         self.base = 0
 
-    @rule(words=WORDS)
-    def append(self, words: tuple[bytes, ...]) -> None:
-        self.log.append(words)
-        self.model.extend(words)
+    @rule(pieces=PIECES)
+    def append(self, pieces: tuple[Piece, ...]) -> None:
+        self.log.append(pieces)
+        self.model.extend(one_by_one(pieces))
 
-    @rule(words=WORDS, data=st.data())
-    def switch(self, words: tuple[bytes, ...], data: st.DataObject) -> None:
+    @rule(pieces=PIECES, data=st.data())
+    def switch(self, pieces: tuple[Piece, ...], data: st.DataObject) -> None:
         keep = data.draw(st.integers(max(self.base, self.log.checkpoint_seq), len(self.model)))
         epoch = self.log.accepted + 1
-        self.log.switch(epoch, keep, words)
-        self.model[keep:] = words
+        self.log.switch(epoch, keep, pieces)
+        self.model[keep:] = one_by_one(pieces)
         assert epoch == self.log.accepted
 
     @precondition(lambda self: self.model)
@@ -61,6 +64,12 @@ class LogMachine(RuleBasedStateMachine):
         if len(found) < len(wanted):
             assert bytes_max < sum(map(len, wanted[: len(found) + 1]))
 
+    @rule(data=st.data())
+    def between(self, data: st.DataObject) -> None:
+        first = data.draw(st.integers(self.base + 1, len(self.model) + 1))
+        upto = data.draw(st.integers(first - 1, len(self.model)))
+        assert self.model[first - 1 : upto] == self.log.between(first, upto)
+
     @invariant()
     def holds_what_the_model_holds(self) -> None:
         assert len(self.model) == self.log.last
@@ -69,6 +78,11 @@ class LogMachine(RuleBasedStateMachine):
         assert self.base <= self.log.checkpoint_seq or self.base == 0
         for seq in range(self.base + 1, len(self.model) + 1):
             assert self.model[seq - 1] == self.log.entry(seq)
+
+    @invariant()
+    def counts_what_it_holds(self) -> None:
+        assert len(self.model) - self.base == self.log.count
+        assert sum(map(size_of, self.log.pieces(self.base + 1, self.log.last))) == self.log.bytes
 
 
 TestLog = LogMachine.TestCase
