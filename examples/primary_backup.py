@@ -41,7 +41,7 @@ def main() -> None:
                 second = left.view.providers[0]
                 say(f"operator: {first.name} left ({left.cause.name}); the next oldest is {second.name}")
                 new_fence = disk.wait_for_writer(second.name)
-                say(f"operator: {second.name} writes with fence {new_fence}, higher than {old_fence}: {new_fence > old_fence}")
+                say(f"operator: {second.name} writes with a higher fence: {new_fence > old_fence}")
                 say(f"disk: a write of {first.name} that comes now, with the old fence, is taken: "
                     f"{disk.write(first.name, old_fence)}")  # fmt: skip
         for process in processes.values():

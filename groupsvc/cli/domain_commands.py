@@ -34,9 +34,7 @@ def add(commands: Commands) -> None:
     dev.add_argument("--nodes", type=_node_count, default=3, metavar="N", help="how many daemons (default 3)")
     dev.set_defaults(command=_dev)
 
-    asking(
-        commands, "status", _status, help="the nodes, the name server, and what is wrong", example="groupsvc status"
-    )
+    asking(commands, "status", _status, help="the nodes, the name server, and what is wrong", example="groupsvc status")
 
     look_up = asking(commands, "look-up", _look_up, help="who leads a group", example="groupsvc look-up orders")
     look_up.add_argument("name", type=readable, metavar="NAME", help="name of the group")

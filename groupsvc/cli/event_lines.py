@@ -26,7 +26,8 @@ from .tables import in_json, shown
 def first_line(view: View) -> str:
     """What there was when the watching began."""
     noun = "provider" if len(view.providers) == 1 else "providers"
-    return f"{len(view.providers)} {noun}: {_names(view.providers)}; state {shown(view.state)}, version {view.state_version}"
+    state = f"state {shown(view.state)}, version {view.state_version}"
+    return f"{len(view.providers)} {noun}: {_names(view.providers)}; {state}"
 
 
 def line_of(event: Event) -> str:

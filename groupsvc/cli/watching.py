@@ -29,7 +29,9 @@ def add(commands: Commands) -> None:
         example="groupsvc watch db --for 60",
     )  # fmt: skip
     group_argument(watch)
-    watch.add_argument("--for", type=seconds, default=math.inf, dest="duration", metavar="S", help="end after S seconds")
+    watch.add_argument(
+        "--for", type=seconds, default=math.inf, dest="duration", metavar="S", help="end after S seconds"
+    )
     watch.add_argument(
         "--wait", type=seconds, default=0.0, metavar="S", help="wait S seconds for the group to appear (default 0)"
     )

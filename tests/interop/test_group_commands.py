@@ -69,7 +69,7 @@ class Watch:
         assert self.process.stdout is not None
         return self.process.stdout.readline().rstrip("\n")
 
-    def object(self) -> dict[str, Any]:
+    def found(self) -> dict[str, Any]:
         return json.loads(self.line())  # type: ignore[no-any-return]
 
     def __enter__(self) -> Watch:
@@ -136,7 +136,9 @@ def test_a_state_value_is_proposed_and_shown(shared_domain: LocalDomain, session
     assert (ExitCode.OK, "cli/state: 'green', version 1\n") == (ended.returncode, ended.stdout)
     group.sync()
     assert b"green" == group.state
-    assert ("green", 1) == tuple(found(shared_domain, "state", "cli/state")[name] for name in ("state", "state_version"))
+    assert ("green", 1) == tuple(
+        found(shared_domain, "state", "cli/state")[name] for name in ("state", "state_version")
+    )
 
 
 def test_an_old_version_is_refused_with_exit_code_4(shared_domain: LocalDomain, session: Session) -> None:
@@ -188,15 +190,15 @@ def test_a_text_reaches_the_providers_with_its_sender(shared_domain: LocalDomain
 def test_watch_tells_of_joins_deaths_and_state_changes(shared_domain: LocalDomain, session: Session) -> None:
     group = join(session, "cli/watch", events=True)
     with Watch(shared_domain, "cli/watch", "--json") as watch:
-        assert ("view", ["anna"]) == (lambda one: (one["event"], [p["name"] for p in one["providers"]]))(watch.object())
+        assert ("view", ["anna"]) == (lambda one: (one["event"], [p["name"] for p in one["providers"]]))(watch.found())
         with member_process(shared_domain, "n2", "cli/watch", "bert") as bert:
-            assert ("Joined", "bert") == (lambda one: (one["event"], one["providers"][0]["name"]))(watch.object())
+            assert ("Joined", "bert") == (lambda one: (one["event"], one["providers"][0]["name"]))(watch.found())
             bert.kill()
-            event = watch.object()
+            event = watch.found()
             assert ("Left", "FAILURE", "bert") == (event["event"], event["cause"], event["providers"][0]["name"])
         assert any(isinstance(event, Failing) for event in group.events(timeout=1.0))
         group.propose_state(b"green")
-        event = watch.object()
+        event = watch.found()
         assert ("StateChanged", "green", 1) == (event["event"], event["state"], event["state_version"])
         assert 1 == len(group.providers), "a watcher is no provider"
 

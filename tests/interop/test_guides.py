@@ -14,7 +14,7 @@ from groupsvc.testing import LocalDomain
 from tests.interop.guide_pages import MARK, blocks_of, program_of
 
 DOCS = Path(__file__).parents[2] / "docs"
-GUIDES = sorted((DOCS / "guides").glob("*.md"))
+GUIDES = [DOCS.parent / "README.md", *sorted((DOCS / "guides").glob("*.md"))]
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda path: path.stem)

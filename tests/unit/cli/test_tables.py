@@ -36,4 +36,4 @@ def test_programs_get_the_bytes_whatever_they_are(value: bytes, text: str | None
 
 
 def test_columns_line_up_and_no_line_ends_with_blanks() -> None:
-    assert ["A      B", "a      b", "longer"] == aligned([("A", "B"), ("a", "b"), ("longer", "")])
+    assert ["A       B", "a       b", "longer"] == aligned([("A", "B"), ("a", "b"), ("longer", "")])
