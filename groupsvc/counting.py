@@ -41,7 +41,7 @@ class Said:
         """The daemon has counted so many. It cannot have counted what was never said, nor forgotten what it had."""
         if not self.counted <= count <= self.total:
             raise PeerProtocolError(
-                f"the daemon has counted {count} requests of this session; it had {self.counted}, said were {self.total}"
+                f"the daemon has counted {count} requests; it had {self.counted} before, and {self.total} were said"
             )
         while self.counted < count:
             self._kept.popleft()

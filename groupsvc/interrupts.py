@@ -2,7 +2,7 @@
 
 Python raises ``KeyboardInterrupt`` between any two bytecodes of the main thread. If that is while a frame has left the
 socket and was not yet counted, the session is torn for ever. So what must happen whole is done under a
-``Guard``: it holds the lock of the session and, in the main thread, keeps SIGINT waiting for those microseconds. Waiting
+``Guard``: it holds the lock of the session and, in the main thread, keeps SIGINT waiting for microseconds. Waiting
 itself is never done under it, so an interrupt ends a wait at once and leaves the session as it was.
 
 Rejected: blocking the signal in the main thread's mask. The kernel gives it to another thread then, and Python still

@@ -202,8 +202,8 @@ class Pump:
         """Raise in a callback that would wait for itself."""
         if self._callbacks.is_here and (self._in_proposal or callable(membership.on_proposal)):
             text = (
-                f"a proposal to group {membership.group!r} inside a callback would wait for votes that only this callback's"
-                " thread can cast; propose from another thread, or send a message with multicast"
+                f"a proposal to group {membership.group!r} inside a callback would wait for votes that only the thread"
+                " of this callback can cast; propose from another thread, or send a message with multicast"
             )
             raise UsageError(text, group=membership.group)
 

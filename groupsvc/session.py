@@ -1,8 +1,8 @@
 """Sessions of blocking programs: ``connect()`` and what it gives.
 
 ``with groupsvc.connect() as session:`` finds the daemon of this node. A session is thread-safe; it survives a broken
-connection, notices by its own clock when it must stop believing what it knows, and ends every call in one of three ways:
-done, ``Failed``, ``OutcomeUnknown``.
+connection, notices by its own clock when it must stop believing what it knows, and ends every call in one of three
+ways: done, ``Failed``, ``OutcomeUnknown``.
 """
 
 from __future__ import annotations
