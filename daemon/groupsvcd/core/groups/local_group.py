@@ -82,7 +82,8 @@ class LocalGroup:
         self._retry_at = math.inf
         self._box = BallotBox(groups.timers)
         self._chair: Chair | None = None
-        self._outside = 0  # batches of who is no member that are not held yet
+        self._errands: dict[int, Callable[[str], None]] = {}  # who waits for the stream, and is told if it is lost
+        self._errand = 0
 
     # --- Processes come and go ---
 
@@ -123,7 +124,7 @@ class LocalGroup:
 
     def leave_if_idle(self) -> None:
         """Nobody on this node takes part, or waits to: then it does not carry the group."""
-        is_busy = len(self._line) > 0 or self._outside > 0 or self._groups.arrivals.awaits(self.name)
+        is_busy = len(self._line) > 0 or self._errands or self._groups.arrivals.awaits(self.name)
         if self.is_idle and not is_busy and not self._has_providers_here:
             self._groups.leave(self)
 
@@ -153,18 +154,32 @@ class LocalGroup:
         prefix = cmd.message_prefix(number)
         self._put([prefix + payload for payload in payloads])
 
-    def say_from_outside(self, payloads: Sequence[bytes], held: Callable[[], None]) -> None:
-        """Plain messages of somebody who is no member; called back when k servers hold them, unless all is lost."""
-
-        def is_held(_: int) -> None:
-            self._outside -= 1
-            held()
-            self.leave_if_idle()
-
-        self._outside += 1
+    def say_from_outside(
+        self, payloads: Sequence[bytes], held: Callable[[], None], lost: Callable[[str], None]
+    ) -> None:
+        """Plain messages of somebody who is no member, who is called back when k servers hold them."""
+        is_held = self._wait_for(lambda _: held(), lost)
         prefix = cmd.message_prefix(0)
         bodies = [prefix + payload for payload in payloads]
         self._put(bodies, submitted=lambda n: self._groups.when_held(self, n, is_held))
+
+    def sync(self, told: Callable[[int], None], lost: Callable[[str], None]) -> None:
+        """Call back when everything that was ordered until now was told here."""
+        if not self._groups.sync(self, self._wait_for(told, lost)):
+            del self._errands[self._errand]
+            lost("this node does not carry the group at the moment")
+
+    def _wait_for(self, told: Callable[[int], None], lost: Callable[[str], None]) -> Callable[[int], None]:
+        self._errand += 1
+        number = self._errand
+
+        def is_so(seq: int) -> None:
+            if self._errands.pop(number, None) is not None:
+                told(seq)
+                self._groups.soon(self.leave_if_idle)  # the node group is busy with telling us
+
+        self._errands[number] = lost
+        return is_so
 
     def _submit(self, body: bytes, *, proposal: int = 0) -> None:
         self._put((body,), proposal=proposal)
@@ -291,8 +306,11 @@ class LocalGroup:
         proposals, self._proposals = self._proposals, {}
         self._box.empty()
         self._retry_at, self._chair = math.inf, None
+        errands, self._errands = self._errands, {}
         if not self.is_in:
             self._groups.arrivals.lost(self, reason)
+        for failed in errands.values():
+            failed(reason)
         for decided in proposals.values():
             decided(None)
         for listener in (*processes.values(), *subscribers.values()):

@@ -91,6 +91,10 @@ class ProcessGroups:
         """No process of this node takes part any more."""
         self._nodes.leave(local.name, local)
 
+    def soon(self, action: Callable[[], None]) -> None:
+        """Do this within the step, when those who are busy now are done."""
+        self.turn.round_trip.append(action)
+
     def look_at(self, local: LocalGroup) -> None:
         """Something has happened to it: it may wait for something now."""
         self._awake[local] = None

@@ -270,6 +270,11 @@ class NodeGroups:
         outsider.stranger = stranger
         return outsider.submit(tuple(bodies))
 
+    def sent_upto(self, name: str) -> int:
+        """The number of the newest entry that was sent from outside; nothing is if there is none."""
+        outsider = self._outsiders.get(name)
+        return outsider.last_n if outsider is not None else 0
+
     def outstanding(self, name: str) -> int:
         """How many entries of this node are on their way to the group."""
         group = self._by_name.get(name)
