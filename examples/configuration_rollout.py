@@ -12,7 +12,7 @@ import os
 import signal
 
 import groupsvc
-from groupsvc import Answer, GroupAttributes, Outcome, Phases, Proposal, ProposalKind, Vote
+from groupsvc import Answer, DefaultCast, GroupAttributes, Outcome, Phases, Proposal, ProposalKind, Vote
 from groupsvc.testing import LocalDomain
 
 GROUP = "configuration"
@@ -78,7 +78,8 @@ def tell(outcome: Outcome) -> None:
     """How it ended, and why."""
     print(f"  {'approved' if outcome else 'rejected'}, {outcome.reason.name}")
     for counted in outcome.tally:
-        print(f"    {counted.provider.name}: {counted.vote.name}, default cast: {counted.default.name}")
+        why = "" if counted.default is DefaultCast.NOT else f", cast by default: {counted.default.name}"
+        print(f"    {counted.provider.name}: {counted.vote.name}{why}")
     for said in outcome.messages:
         print(f"    {said.provider.name} says: {said.payload.decode()}")
 

@@ -9,7 +9,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from .. import DefaultCast, Outcome, Provider, Reason, Session, View, connect
+from .. import DefaultCast, Outcome, Proposal, ProposalKind, Provider, Reason, Session, View, connect
 from .exit_codes import ExitCode
 from .options import asking, group_argument
 from .tables import aligned, in_json, shown
@@ -23,7 +23,7 @@ _REASONS = {
     Reason.DEFAULT_APPROVE: "all voted APPROVE, some by default",
     Reason.DEFAULT_REJECT: "REJECT was cast by default",
     Reason.TIME_LIMIT: "the time limit passed",
-    Reason.ONE_PHASE: "one phase, nobody is asked",
+    Reason.ONE_PHASE: "one phase, nobody was asked",
 }
 _DEFAULTS = {
     DefaultCast.NOT: "itself",
@@ -133,10 +133,12 @@ def _why(options: argparse.Namespace) -> ExitCode:
 
 def outcome_lines(outcome: Outcome) -> list[str]:
     """One ballot for people: a sentence, and a line for each vote of its last phase."""
-    verdict = "approved" if outcome.approved else "rejected"
-    phase = "" if outcome.reason is Reason.ONE_PHASE else f" in phase {outcome.phases}"
-    head = f"entry {outcome.proposal.ballot}: {outcome.proposal.in_words} was {verdict}{phase}"
-    found = [f"{head}: {_REASONS[outcome.reason]}"]
+    head = f"entry {outcome.proposal.ballot}: {_about(outcome.proposal)}"
+    if outcome.reason is Reason.ONE_PHASE:
+        found = [f"{head}: {_REASONS[outcome.reason]}"]
+    else:
+        verdict = "approved" if outcome.approved else "rejected"
+        found = [f"{head} was {verdict} in phase {outcome.phases}: {_REASONS[outcome.reason]}"]
     if outcome.tally:
         rows = [(one.provider.name or one.provider.id, one.provider.node, one.vote.name, _DEFAULTS[one.default])
                 for one in outcome.tally]  # fmt: skip
@@ -144,6 +146,17 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     found += [f"  {one.provider} said in phase {one.phase}: {shown(one.payload)}" for one in outcome.messages]
     found += [f"  {one} was left out: it had failed" for one in outcome.left_out]
     return found
+
+
+def _about(proposal: Proposal) -> str:
+    by = "" if proposal.proposer is None else f" (proposed by {proposal.proposer.name or proposal.proposer.id})"
+    match proposal.kind:
+        case ProposalKind.STATE:
+            return f"{proposal.in_words} to {shown(proposal.state or b'')}{by}"
+        case ProposalKind.MESSAGE:
+            return f"{proposal.in_words}, {shown(proposal.payload)}{by}"
+        case _:
+            return f"{proposal.in_words}{by}"
 
 
 def outcome_object(outcome: Outcome) -> dict[str, object]:
@@ -157,6 +170,7 @@ def outcome_object(outcome: Outcome) -> dict[str, object]:
         "joining": [provider_object(one) for one in proposal.joining],
         "leaving": [provider_object(one) for one in proposal.leaving],
         "cause": None if proposal.cause is None else proposal.cause.name,
+        **({} if outcome.state is None else in_json("state", outcome.state)),
         "approved": outcome.approved,
         "phases": outcome.phases,
         "reason": outcome.reason.name,

@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 WORDS = {
     "configuration_rollout.py": [
         "rejected, EXPLICIT_REJECT", "bert says: my disk is full", "approved, EXPLICIT_APPROVE",
-        "approved, DEFAULT_APPROVE", "carl: APPROVE, default cast: FAILED", "carl has left (FAILURE)",
+        "approved, DEFAULT_APPROVE", "carl: APPROVE, cast by default: FAILED", "carl has left (FAILURE)",
         "in force is 'cache = 9 GB'",
     ],
     "demo.py": ["is name server", "kill -9", "took over", "is back with a new incarnation", "all daemons have ended"],

@@ -165,7 +165,10 @@ def test_a_rejected_state_change_is_exit_code_9_and_why_says_who(shared_domain: 
     votes = {one["provider"]["name"]: (one["vote"], one["default"]) for one in ballot["tally"]}
     assert {"anna": ("REJECT", None), "groupsvc-cli": ("APPROVE", None)} == votes
     text = groupsvc(shared_domain, "why", "cli/why").stdout
-    assert "a change of the state value was rejected in phase 1: somebody voted REJECT" in text
+    expected = (
+        "a change of the state value to 'red' (proposed by groupsvc-cli) was rejected in phase 1: somebody voted REJECT"
+    )
+    assert expected in text
     assert "'not today'" in text
 
 

@@ -29,10 +29,10 @@ def test_the_code_of_the_guide_prints_what_the_page_says(
     began = time.monotonic()
     ended = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=60, env=environment)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "" == ended.stderr
     printed = [piece.removeprefix("\n") for piece in ended.stdout.split(MARK)]
     for block, piece in zip(blocks, printed, strict=False):
         assert (block.line, block.prints) == (block.line, piece)
+    assert "" == ended.stderr
     assert time.monotonic() - began < 40.0
 
 

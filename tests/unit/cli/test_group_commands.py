@@ -132,8 +132,9 @@ def test_a_group_that_is_not_there_has_an_exit_code_of_its_own(
 def test_why_says_who_voted_what_and_for_whom_a_default_was_cast(capsys: pytest.CaptureFixture[str]) -> None:
     assert ExitCode.OK == run("why", "db")[0]
     expected = [
-        "entry 10: a change of the state value was approved: one phase, nobody is asked",
-        "entry 12: a change of the state value was rejected in phase 1: somebody voted REJECT",
+        "entry 10: a change of the state value to 'blue' (proposed by n1/17/2): one phase, nobody was asked",
+        "entry 12: a change of the state value to 'red' (proposed by anna) was rejected in phase 1:"
+        " somebody voted REJECT",
         "  PROVIDER  NODE  VOTE     CAST BY",
         "  anna      n1    APPROVE  itself",
         "  bert      n2    REJECT   itself",
