@@ -373,6 +373,12 @@ class SessionMachine:
         self.members.pop(membership.number, None)
         membership.end(reason, None)
 
+    def buffer_for_new(self, *, reads: bool) -> EventBuffer | None:
+        """Where the events of a new member go, if anywhere."""
+        if self.merged is not None:
+            return self.merged
+        return EventBuffer() if reads else None
+
     def start_reading(self, membership: Membership) -> EventBuffer:
         """Its events are kept from now on."""
         if membership.buffer is None:
