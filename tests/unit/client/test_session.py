@@ -137,7 +137,7 @@ class TestGroups:
             group = session.join("db")
             for _ in range(groupsvc.limits.OUTSTANDING_MAX):
                 group.multicast_nowait(b"x")
-            with pytest.raises(groupsvc.WouldBlock, match="4096 messages"):
+            with pytest.raises(groupsvc.WouldBlock, match="as many messages"):
                 group.multicast_nowait(b"x")
             with pytest.raises(groupsvc.TimedOut):
                 group.multicast(b"x")
