@@ -15,6 +15,8 @@ This package is the application's half and never imports the daemon's. ``groupsv
 
 from __future__ import annotations
 
+import logging
+
 from . import limits
 from .asking import DomainStatus, GroupInfo, NodeInfo
 from .attributes import Batch, GroupAttributes, Phases
@@ -68,6 +70,9 @@ from .voting import MANUAL, Answer, Counted, Outcome, Proposal, VoteMessage
 from .voting_words import Cause, DefaultCast, ProposalKind, Reason, Vote
 
 __version__ = "0.1.0"
+
+# A library is silent unless the program has set up logging.
+logging.getLogger("groupsvc").addHandler(logging.NullHandler())
 
 __all__ = [
     "MANUAL",

@@ -27,7 +27,7 @@ _group_name = re.compile(r"[A-Za-z0-9._/-]+")
 BY_DEFAULT = -1
 DYNAMIC = 0
 ONE_PHASE = 1
-PHASES_MAX = 1_000_000
+PHASES_MAX = 1_000
 
 
 def group_name(value: object, *, may_be_reserved: bool = False) -> str:

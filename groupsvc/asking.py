@@ -16,7 +16,6 @@ from . import arguments as check
 from .attributes import GroupAttributes, attributes_of, changed, stated
 from .calls import Call
 from .errors import JoinRejected, NotAMember, UsageError
-from .event_buffer import EventBuffer
 from .membership_machine import Membership
 from .session_machine import SessionMachine
 from .views import id_of, provider_of, stranger
@@ -99,7 +98,7 @@ def join(
             raise JoinRejected(f"could not {what}: {outcome.in_words}", outcome, group=group)
         membership = Membership(
             machine, group, answer.member, answer.attributes, answer.view, my_id=answer.provider,
-            on_proposal=on_proposal, buffer=machine.merged or (EventBuffer() if events else None),
+            on_proposal=on_proposal, buffer=machine.buffer_for_new(reads=events),
         )  # fmt: skip
         return machine.enter(membership)
 
@@ -126,7 +125,7 @@ def subscribe(machine: SessionMachine, group: str, *, wait: float) -> Start:
     patience = check.patience(wait)
 
     def entered(answer: wire.Subscribed) -> Membership:
-        buffer = machine.merged or EventBuffer()
+        buffer = machine.buffer_for_new(reads=True)
         return machine.enter(
             Membership(machine, group, answer.member, answer.attributes, answer.view, buffer=buffer)
         )  # fmt: skip

@@ -54,9 +54,6 @@ class EventBuffer:
         self._run: Iterator[Message] = iter(())
         self.on_more: Callable[[], None] | None = None
 
-    def __len__(self) -> int:
-        return self._appended - self._taken
-
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to take."""
@@ -65,7 +62,7 @@ class EventBuffer:
     def append(self, event: Event | MessageRun, *, group: str) -> bool:
         """One more event, or a run; False if there is no room, and it is only counted."""
         size = len(event) if isinstance(event, MessageRun) else 1
-        if len(self) + size > self._limit:
+        if self._appended - self._taken + size > self._limit:
             self._missed[group] = self._missed.get(group, 0) + size
             return False
         self._say_what_is_missing(group)

@@ -24,7 +24,7 @@ from .own_messages import MessageId
 from .pump import Pump
 from .views import Provider, View
 from .voting import Outcome
-from .wire.limits import OUTSTANDING_MAX, PAYLOAD_BYTES_MAX
+from .wire.limits import PAYLOAD_BYTES_MAX
 
 __all__ = ["Batch", "Group", "GroupAttributes", "Phases", "Provider", "Subscription", "View"]
 
@@ -239,7 +239,7 @@ class Group(Reader):
         message = self._try(data)
         while message is None:
             until = clock.now() + self._default_timeout
-            if not self._pump.wait_until(lambda: not own.is_full or membership.has_ended, until):
+            if not self._pump.wait_until(lambda: own.has_room(len(data)) or membership.has_ended, until):
                 text = f"could not send a message to group {self.name!r}: those before it do not come back"
                 raise TimedOut(text, group=self.name)
             message = self._try(data)
@@ -249,7 +249,7 @@ class Group(Reader):
         """The same, and ``WouldBlock`` instead of waiting."""
         message = self._try(self._checked(payload))
         if message is None:
-            text = f"{OUTSTANDING_MAX} messages to group {self.name!r} are on their way; wait, or call flush()"
+            text = f"as many messages to group {self.name!r} as may be are on their way; wait, or call flush()"
             raise WouldBlock(text, group=self.name)
         return message
 
@@ -264,7 +264,7 @@ class Group(Reader):
         own = membership.own
         with pump.lock:
             asking.check_member(membership, "send a message")
-            if own.is_full:
+            if not own.has_room(len(payload)):
                 return None
             pump.machine.has_spoken.add(membership)
             message = own.add(payload)

@@ -1,7 +1,6 @@
 """The limits that an application can run into, under the names it knows them by.
 
-They are settled where both halves find them (``groupsvc.wire.limits``, each with its reason); what is only the
-library's own is here.
+They are settled where both halves find them: ``groupsvc.wire.limits``, each with its reason.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from .wire.limits import (
     GROUP_NAME_CHARS_MAX,
     MEMBERS_PER_SESSION_MAX,
     OUTCOMES_KEPT,
+    OUTSTANDING_BYTES_MAX,
     OUTSTANDING_MAX,
     PAYLOAD_BYTES_MAX,
     PROVIDER_DATA_BYTES_MAX,
@@ -20,10 +20,8 @@ from .wire.limits import (
     REQUESTS_WAITING_MAX,
     RESPONSIVE_S,
     SESSION_ALIVE_S,
+    SESSION_NAME_CHARS_MAX,
 )
-
-OUTSTANDING_BYTES_MAX = 32 * 1024 * 1024
-"""Bytes of one provider's messages that it has not seen come back: with more it waits, however few they are."""
 
 __all__ = [
     "EVENTS_MAX",
@@ -40,4 +38,5 @@ __all__ = [
     "REQUESTS_WAITING_MAX",
     "RESPONSIVE_S",
     "SESSION_ALIVE_S",
+    "SESSION_NAME_CHARS_MAX",
 ]

@@ -69,6 +69,7 @@ class Membership:
         self._speaker = speaker
         self._attributes = attributes
         self._providers: dict[notices.ProviderId, Provider] = {}
+        self._start_seq = view.seq
         self._parted: dict[notices.ProviderId, Provider] = {}  # who left with the entry in hand
         self._view = self._start_from(view)
         self.me = None if my_id is None else self._who(my_id)
@@ -118,24 +119,25 @@ class Membership:
         """Everything that follows from one entry."""
         self._parted.clear()
         self.seq = run[0].seq
-        by_ballot = any(isinstance(one, notices.Ended) and one.outcome.subject.kind == "message" for one in run)
+        if self.seq > self._start_seq:  # else the view that we began with has it all
+            for notice in run:
+                self._apply(notice)
         for notice in run:
-            self._apply(notice)
-        for notice in run:
-            if isinstance(notice, notices.Message):
-                self.messages_came(notice.seq, notice.sender, (notice.payload,), by_ballot=by_ballot)
+            if isinstance(notice, notices.Message):  # by ballot; plain ones come in rows
+                self._show_messages(notice.seq, notice.sender, (notice.payload,))
             else:
                 self._show(notice, now)
             if isinstance(notice, notices.Left) and self.my_id in notice.providers:
                 self.end(f"it left: {notice.cause}", None)
 
-    def messages_came(
-        self, seq: int, sender: notices.ProviderId, payloads: tuple[bytes, ...], *, by_ballot: bool = False
-    ) -> None:
-        """Messages of one sender, entries from ``seq`` on."""
+    def messages_came(self, seq: int, sender: notices.ProviderId, payloads: tuple[bytes, ...]) -> None:
+        """Plain messages of one sender, entries from ``seq`` on."""
         self.seq = seq + len(payloads) - 1
-        if sender == self.my_id and not by_ballot:
+        if sender == self.my_id:
             self.own.came_back(len(payloads))
+        self._show_messages(seq, sender, payloads)
+
+    def _show_messages(self, seq: int, sender: notices.ProviderId, payloads: tuple[bytes, ...]) -> None:
         if self.buffer is not None:
             provider = self._who(sender) if sender[2] else None
             self._append(MessageRun(self.group, seq, provider, text_of(sender), payloads, self._view))

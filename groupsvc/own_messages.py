@@ -6,7 +6,7 @@ and nobody sets a timer. There is no answer if all is well: one's own message, w
 answer, and the stream keeps a sender's order, so counting them is enough.
 
 The numbers in a ``MessageId`` count this provider's messages from 1. ``add`` must be cheap and survive an interrupt
-between any two steps: it changes one thing, the queue.
+between any two steps: what counts is the queue itself, and the sum of bytes is right again when nothing is on its way.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from typing import NewType
 import attrs
 
 from .errors import GroupServiceError, OutcomeUnknown
-from .limits import OUTSTANDING_BYTES_MAX
 from .problems import error_of
 from .wire.client_messages import Multicast, Problem
-from .wire.limits import FRAME_BYTES_USUAL, OUTSTANDING_MAX
+from .wire.limits import FRAME_BYTES_USUAL, OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
 
 MessageId = NewType("MessageId", str)
 
@@ -56,10 +55,11 @@ class OwnMessages:
 
     # --- The program's side ---
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the next one must wait."""
-        return self._count + len(self._queue) >= OUTSTANDING_MAX or self._bytes >= OUTSTANDING_BYTES_MAX
+    def has_room(self, size: int) -> bool:
+        """Whether one of so many bytes can go now; the only one can, however large."""
+        if self._count + len(self._queue) >= OUTSTANDING_MAX:
+            return False
+        return self._bytes + size <= OUTSTANDING_BYTES_MAX or self.is_idle
 
     @property
     def is_idle(self) -> bool:
@@ -73,6 +73,7 @@ class OwnMessages:
 
     def add(self, payload: bytes) -> MessageId:
         """One more; it goes out with the next request."""
+        self._bytes += len(payload)
         self._queue.append(payload)
         return MessageId(f"{self._prefix}{self._numbered + len(self._queue)}")
 
@@ -93,7 +94,6 @@ class OwnMessages:
             self._on_the_way.append(_OnTheWay(request.id, self._numbered + 1, len(payloads), deque(map(len, payloads))))
             self._numbered += len(payloads)
             self._count += len(payloads)
-            self._bytes += size
             made.append(request)
         return made
 
@@ -110,6 +110,8 @@ class OwnMessages:
             count -= done
             if not front.count:
                 self._on_the_way.popleft()
+        if self.is_idle:
+            self._bytes = 0
 
     def refused(self, problem: Problem, group: str) -> None:
         """The request was not taken, or what became of it is not known; ``flush`` says so."""

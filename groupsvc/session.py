@@ -26,7 +26,7 @@ from .pump import Pump
 from .session_states import IS_OVER, SessionState
 from .voting import Answer, Outcome, Proposal, _Manual
 from .voting_words import Vote
-from .wire.limits import TIMEOUT_S_MAX
+from .wire.limits import SESSION_NAME_CHARS_MAX, TIMEOUT_S_MAX
 
 DEFAULT_TIMEOUT_S = 30.0
 CLOSE_S = 5.0
@@ -53,8 +53,8 @@ def connect_arguments(address: str | None, name: str | None, keys: None, timeout
     """What ``connect`` was given, checked."""
     if keys is not None:
         raise UsageError("keys are for daemons on other machines, which this version does not reach; leave it out")
-    if not (name is None or isinstance(name, str)):
-        raise UsageError(f"name is {name!r}; it must be a string")
+    if not (name is None or (isinstance(name, str) and len(name) <= SESSION_NAME_CHARS_MAX)):
+        raise UsageError(f"name is {name!r:.60}; it must be a string of at most {SESSION_NAME_CHARS_MAX} characters")
     if not (address is None or isinstance(address, str)):
         raise UsageError(f"address is {address!r}; it must be a string")
     where = checked_address(default_address() if address is None else address)

@@ -64,6 +64,7 @@ class SessionMachine:
         self.id = 0
         self.end_reason = ""
         self.refused: wire.Problem | None = None  # why the session was not even opened
+        self.is_hung_up = False  # the daemon knows this connection no longer: a new one is needed
         self.outbox: list[wire.AnyClientRequest] = []
         self.due: deque[Due] = deque()
         self.members: dict[int, Membership] = {}
@@ -103,7 +104,7 @@ class SessionMachine:
         self._now = now
         self.outbox.clear()
         self.lease.forget_questions()
-        self._is_on = False
+        self._is_on = self.is_hung_up = False
         self._opening = 0
         self._alive_at = math.inf
         if self.state not in IS_OVER and self._give_up_at == math.inf:
@@ -213,6 +214,9 @@ class SessionMachine:
         """A refusal that is no answer to a call."""
         if problem.id and problem.id != self._opening and not self.lease.waits_for(problem.id):
             return False
+        if not problem.id and problem.code == "hello":
+            self.is_hung_up = True
+            return True
         if not self.id:
             self.refused = problem
         self.lose(problem.text)
@@ -372,6 +376,12 @@ class SessionMachine:
         """It takes no part any more, by its own will."""
         self.members.pop(membership.number, None)
         membership.end(reason, None)
+
+    def buffer_for_new(self, *, reads: bool) -> EventBuffer | None:
+        """Where the events of a new member go, if anywhere."""
+        if self.merged is not None:
+            return self.merged
+        return EventBuffer() if reads else None
 
     def start_reading(self, membership: Membership) -> EventBuffer:
         """Its events are kept from now on."""

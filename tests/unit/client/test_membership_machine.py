@@ -8,7 +8,7 @@ from groupsvc import asking, events
 from groupsvc.attributes import GroupAttributes, Phases
 from groupsvc.errors import Lost, OutcomeUnknown, Rejected, TimedOut, UsageError
 from groupsvc.event_buffer import EventBuffer
-from groupsvc.limits import OUTSTANDING_MAX
+from groupsvc.limits import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
 from groupsvc.session_machine import VoteDue
 from groupsvc.voting import MANUAL, Answer
 from groupsvc.voting_words import Cause, DefaultCast, Reason, Vote
@@ -246,11 +246,20 @@ class TestOwnMessages:
     def test_full_is_full(self, line: Line) -> None:
         membership = join(line)
         multicast(line, membership, *[b"x"] * (OUTSTANDING_MAX - 1))
-        assert not membership.own.is_full
+        assert membership.own.has_room(1)
         multicast(line, membership, b"x")
-        assert membership.own.is_full
+        assert not membership.own.has_room(0)
         line.run()
-        assert not membership.own.is_full
+        assert membership.own.has_room(1)
+
+    def test_large_ones_are_counted_by_their_bytes_and_one_is_always_possible(self, line: Line) -> None:
+        membership = join(line)
+        assert membership.own.has_room(OUTSTANDING_BYTES_MAX + 1)
+        multicast(line, membership, bytes(4 << 20), bytes(3 << 20))
+        assert membership.own.has_room(1 << 20)
+        assert not membership.own.has_room((1 << 20) + 1)
+        line.run()
+        assert membership.own.has_room(OUTSTANDING_BYTES_MAX)
 
     def test_a_refusal_names_the_messages_and_the_rest_still_counts(self, line: Line) -> None:
         membership = join(line)

@@ -270,6 +270,13 @@ class TestIllegalOrders:
         assert LOST is line.machine.state
         assert "checksum is wrong" == line.machine.end_reason
 
+    def test_a_connection_that_the_daemon_has_given_up_is_replaced(self, line: Line) -> None:
+        line.machine.received([wire.Problem(0, "usage", "hello", "the first request must be Hello")], 0.0)
+        assert line.machine.is_hung_up
+        line.machine.disconnected(0.1)
+        line.connect()
+        assert (CONNECTED, False) == (line.machine.state, line.machine.is_hung_up)
+
     def test_what_is_told_to_a_member_that_left_is_no_concern_of_anybody(self, line: Line) -> None:
         membership = join(line)
         done(line, asking.goodbye(line.machine, membership))
