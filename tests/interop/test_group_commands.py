@@ -225,6 +225,17 @@ def test_watch_waits_for_a_group_and_sees_it_end(shared_domain: LocalDomain, ses
         assert ExitCode.OK == watch.process.wait(timeout=WAIT_S)
 
 
+def test_watch_of_the_hosts_tells_of_nodes(local_domain: LocalDomain) -> None:
+    with Watch(local_domain, "_hosts", "--json") as watch:
+        assert ["n1", "n2", "n3"] == sorted(one["name"] for one in watch.found()["providers"])
+        local_domain.kill("n2")
+        event = watch.found()
+        assert ("Left", ["n2"]) == (event["event"], [one["name"] for one in event["providers"]])
+        local_domain.restart("n2")
+        event = watch.found()
+        assert ("Joined", ["n2"]) == (event["event"], [one["name"] for one in event["providers"]])
+
+
 def test_watch_of_a_daemon_that_dies_is_exit_code_3(local_domain: LocalDomain) -> None:
     with local_domain.connect("n1") as session:
         join(session, "cli/daemon")
