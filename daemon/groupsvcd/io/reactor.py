@@ -230,8 +230,9 @@ class Reactor:
             deadline = min(deadline, self._peers.probes.deadline)
         if self._clients is not None:
             deadline = min(deadline, self._clients.deadline)
-        wait = deadline - now
-        return max(0, math.ceil(min(wait, WAIT_S_MAX) * 1000))
+        if deadline <= now:
+            return 0  # also for -inf: a client that was given up while its replies were sent
+        return math.ceil(min(deadline - now, WAIT_S_MAX) * 1000)
 
     def _round(self, ready: Container[object]) -> None:
         looked = self._clock()
