@@ -19,6 +19,7 @@ from .errors import Failed, GroupServiceError, OutcomeUnknown, TimedOut, UsageEr
 from .event_buffer import EventBuffer
 from .events import Event
 from .holding import Held
+from .known_group import JoinedGroup, KnownGroup
 from .membership_machine import Membership
 from .own_messages import MessageId
 from .pump import Pump
@@ -32,7 +33,7 @@ LEAVE_S = 5.0
 """At the end of a ``with`` block a leave may take so long; then it is a goodbye."""
 
 
-class Reader:
+class Reader(KnownGroup):
     """What ``Group`` and ``Subscription`` have in common: a view and events."""
 
     def __init__(self, pump: Pump, membership: Membership, default_timeout: float) -> None:
@@ -42,40 +43,10 @@ class Reader:
         self._reading = threading.Lock()
 
     @property
-    def name(self) -> str:
-        """Of the group."""
-        return self._membership.group
-
-    @property
-    def attributes(self) -> GroupAttributes:
-        """Of the group, as of now."""
-        return self._membership.attributes
-
-    @property
     def view(self) -> View:
         """The newest that is known here."""
         with self._pump.lock:
             return self._membership.view
-
-    @property
-    def providers(self) -> tuple[Provider, ...]:
-        """The members, the oldest first."""
-        return self.view.providers
-
-    @property
-    def state(self) -> bytes:
-        """The group's state value."""
-        return self.view.state
-
-    @property
-    def state_version(self) -> int:
-        """How often it has changed."""
-        return self.view.state_version
-
-    @property
-    def fence(self) -> int:
-        """Grows with every change of membership, for ever."""
-        return self.view.fence
 
     def events(self, timeout: float | None = None) -> Iterator[Event]:
         """Events in order, until the membership ends, or none has come for ``timeout`` seconds."""
@@ -141,34 +112,15 @@ class Subscription(Reader):
         return f"<Subscription to {self.name!r}>"
 
 
-class Group(Reader):
+class Group(Reader, JoinedGroup):
     """A provider of a group: me. A context manager that leaves, or on an exception says goodbye."""
 
     def __init__(self, pump: Pump, membership: Membership, default_timeout: float) -> None:
         super().__init__(pump, membership, default_timeout)
-        assert membership.me is not None
-        self._me = membership.me
         self._lost = threading.Event()
         membership.on_end.append(self._lost.set)
         if membership.has_ended:
             self._lost.set()
-
-    @property
-    def me(self) -> Provider:
-        """What the others see of me."""
-        return self._me
-
-    @property
-    def oldest(self) -> Provider | None:
-        """Who has been a provider longest: the natural leader."""
-        providers = self.view.providers
-        return providers[0] if providers else None
-
-    @property
-    def is_oldest(self) -> bool:
-        """Whether that is me."""
-        oldest = self.oldest
-        return oldest is not None and oldest.id == self._me.id
 
     # --- Proposals ---
 
@@ -292,7 +244,7 @@ class Group(Reader):
     # --- Questions ---
 
     def outcome(self, proposal_id: str, *, timeout: float | None = None) -> Outcome:
-        """How a proposal ended, asked afterwards; ``OutcomeUnknown`` if it is too long ago or has not ended."""
+        """How a proposal ended, asked afterwards; ``Failed`` if it is too long ago or has not ended."""
         start = asking.outcome(self._pump.machine, self._membership, proposal_id)
         return cast(Outcome, self._finish(start, timeout))
 
@@ -300,7 +252,7 @@ class Group(Reader):
         """Returns once everything that was ordered before the call has been delivered here: the number of it."""
         return cast(int, self._finish(asking.sync(self._pump.machine, self._membership), timeout))
 
-    def held(self, fence: int) -> Held:
+    def held(self, fence: int) -> Held[threading.Event]:
         """A guard for what I hold under this fence."""
         return Held(self._pump.machine, self._membership, fence, self._lost)
 
@@ -320,7 +272,7 @@ class Group(Reader):
         self._goodbye()
 
     def __repr__(self) -> str:
-        return f"<Group {self.name!r} as {self._me}>"
+        return f"<Group {self.name!r} as {self.me}>"
 
 
 def _nothing() -> None:

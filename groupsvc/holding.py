@@ -8,20 +8,25 @@ a program that did not ask.
 
 from __future__ import annotations
 
-import threading
 from types import TracebackType
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from . import clock
 from .errors import Lost, Suspended, UsageError
 from .membership_machine import Membership
 from .session_machine import SessionMachine
 
+E = TypeVar("E")
+"""An event of threads, or of asyncio."""
 
-class Held:
-    """A guard of what is held in ``group`` under ``fence``; a context manager whose entry checks."""
 
-    def __init__(self, machine: SessionMachine, membership: Membership, fence: int, lost: threading.Event) -> None:
+class Held(Generic[E]):
+    """A guard of what is held in ``group`` under ``fence``; a context manager whose entry checks.
+
+    ``lost`` is an event that is set when it is held no longer.
+    """
+
+    def __init__(self, machine: SessionMachine, membership: Membership, fence: int, lost: E) -> None:
         if isinstance(fence, bool) or not isinstance(fence, int) or fence < 0:
             raise UsageError(f"fence is {fence!r}; it must be a fence of a view", group=membership.group)
         self.group = membership.group

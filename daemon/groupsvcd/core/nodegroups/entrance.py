@@ -91,7 +91,9 @@ class Entrance:
             self._ask_to_form()
         else:
             group.participants.there_is_no_group()
-            if not group.users:
+            if group.users:
+                self.find()  # somebody else has come meanwhile
+            else:
                 group.end(NO_SUCH_GROUP)
 
     def _ask_to_form(self) -> None:

@@ -16,7 +16,7 @@ What is on its way when its connection breaks is lost, in both directions.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from groupsvc.wire.client_messages import (
@@ -42,7 +42,7 @@ from groupsvc.wire.client_messages import (
     Subscribed,
     Told,
 )
-from groupsvc.wire.limits import SESSION_ALIVE_S
+from groupsvc.wire.limits import COUNT_EVERY_ITEMS, SESSION_ALIVE_S
 from groupsvc.wire.notices import Notice, PhaseOpened
 from groupsvcd.core.effects import Effect, ReplyToClient
 from groupsvcd.core.events import ClientFrame, ClientGone
@@ -67,6 +67,8 @@ class Application:
         self.told: list[AnyClientReply] = []  # what was counted, in order
         self.not_counted: list[AnyClientReply] = []
         self.said: list[ClientRequest] = []  # what is counted at the other side
+        self.count_every = COUNT_EVERY_ITEMS
+        self._said_counted = 0
         self._ids = itertools.count(1)
 
     # --- Connections ---
@@ -128,6 +130,7 @@ class Application:
     def alive(self) -> None:
         """How far it has counted."""
         if self.connection and self.session is not None:
+            self._said_counted = len(self.told)
             self.ask(SessionAlive, len(self.told), self.is_responsive)
 
     def join(
@@ -172,6 +175,8 @@ class Application:
             self.told.append(decoded)
             if isinstance(decoded, JoinedAs | Subscribed):
                 self.member = decoded.member
+            if self.is_running and len(self.told) == self._said_counted + self.count_every:
+                self.domain.soon(self.alive)
 
     def answers(self, number: int) -> list[AnyClientReply]:
         """All replies to this request: one at most."""
@@ -233,6 +238,10 @@ class Applications(Carriers):
         application.open()
         self._keep_alive(application)
         return application
+
+    def soon(self, action: Callable[[], None]) -> None:
+        """Do this when the present step is over."""
+        self._at(self.now, action)
 
     def _keep_alive(self, application: Application) -> None:
         def alive() -> None:
