@@ -1,12 +1,142 @@
 """Coordination for programs that must stay up: what applications import.
 
-Every node runs one daemon, ``groupsvcd``; an application talks to the one on its own node. This package is
-the application's half and never imports the daemon's, so a client machine needs no engine to run.
+Every node runs one daemon, ``groupsvcd``; an application talks to the one on its own node:
 
-Today it offers the command ``groupsvc`` (``groupsvc.cli``), a plain connection to a daemon
-(``groupsvc.connection``), domains for tests and the simulator (``groupsvc.testing``), and the wire that both
-halves share (``groupsvc.wire``). Sessions and groups come
-with the next layers.
+    import groupsvc
+
+    with groupsvc.connect() as session:
+        with session.join("db") as group:
+            for event in group.events():
+                ...
+
+This package is the application's half and never imports the daemon's. ``groupsvc.aio`` has the same names for asyncio,
+``groupsvc.testing`` domains for tests and the simulator, ``groupsvc.cli`` the command ``groupsvc``.
 """
 
+from __future__ import annotations
+
+import logging
+
+from . import limits
+from .asking import DomainStatus, GroupInfo, NodeInfo
+from .attributes import Batch, GroupAttributes, Phases
+from .errors import (
+    AttributesMismatch,
+    BarrierBroken,
+    Busy,
+    DaemonUnreachable,
+    Failed,
+    GroupExists,
+    GroupServiceError,
+    JoinRejected,
+    LockLost,
+    Lost,
+    NoSuchGroup,
+    NotAMember,
+    OutcomeUnknown,
+    PeerProtocolError,
+    PermissionDenied,
+    Rejected,
+    StaleVersion,
+    Suspended,
+    TimedOut,
+    UsageError,
+    WouldBlock,
+)
+from .events import (
+    Approved,
+    AttributesChanged,
+    Dissolved,
+    Event,
+    Failing,
+    Joined,
+    Left,
+    Message,
+    Overrun,
+    PhaseEnded,
+    Proposed,
+    Responsive,
+    Resumed,
+    StateChanged,
+    Unresponsive,
+)
+from .groups import Group, Subscription
+from .holding import Held
+from .own_messages import MessageId
+from .session import Session, connect
+from .session_states import SessionState
+from .views import Provider, View
+from .voting import MANUAL, Answer, Counted, Outcome, Proposal, VoteMessage
+from .voting_words import Cause, DefaultCast, ProposalKind, Reason, Vote
+
 __version__ = "0.1.0"
+
+# A library is silent unless the program has set up logging.
+logging.getLogger("groupsvc").addHandler(logging.NullHandler())
+
+__all__ = [
+    "MANUAL",
+    "Answer",
+    "Approved",
+    "AttributesChanged",
+    "AttributesMismatch",
+    "BarrierBroken",
+    "Batch",
+    "Busy",
+    "Cause",
+    "Counted",
+    "DaemonUnreachable",
+    "DefaultCast",
+    "Dissolved",
+    "DomainStatus",
+    "Event",
+    "Failed",
+    "Failing",
+    "Group",
+    "GroupAttributes",
+    "GroupExists",
+    "GroupInfo",
+    "GroupServiceError",
+    "Held",
+    "JoinRejected",
+    "Joined",
+    "Left",
+    "LockLost",
+    "Lost",
+    "Message",
+    "MessageId",
+    "NoSuchGroup",
+    "NodeInfo",
+    "NotAMember",
+    "Outcome",
+    "OutcomeUnknown",
+    "Overrun",
+    "PeerProtocolError",
+    "PermissionDenied",
+    "PhaseEnded",
+    "Phases",
+    "Proposal",
+    "ProposalKind",
+    "Proposed",
+    "Provider",
+    "Reason",
+    "Rejected",
+    "Responsive",
+    "Resumed",
+    "Session",
+    "SessionState",
+    "StaleVersion",
+    "StateChanged",
+    "Subscription",
+    "Suspended",
+    "TimedOut",
+    "Unresponsive",
+    "UsageError",
+    "View",
+    "Vote",
+    "VoteMessage",
+    "WouldBlock",
+    "__version__",
+    "connect",
+    "limits",
+]

@@ -13,7 +13,6 @@ it would be cut off or refused deep down with an unhelpful error, so ``problem_w
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 ADDRESS_VARIABLE = "GROUPSVC_ADDRESS"
@@ -36,6 +35,8 @@ def runtime_socket() -> Path:
     own = os.environ.get("XDG_RUNTIME_DIR")
     if own:
         return Path(own) / "groupsvc" / "client.sock"
+    import tempfile  # seldom needed, and dear
+
     return Path(tempfile.gettempdir()) / f"groupsvc-{os.getuid()}" / "client.sock"
 
 

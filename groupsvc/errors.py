@@ -7,13 +7,28 @@ So every error is in exactly one family:
 - ``PeerProtocolError``: the other side sent bytes that are no valid frame or message.
 - ``Failed``: it certainly did not happen.
 - ``OutcomeUnknown``: it may or may not have happened; the ids say what to ask about.
+
+The text says what was tried, in which group, and what to do; ``group`` is there for programs.
+
+``Rejected``, ``Suspended`` and ``Lost`` are read in one place (events) and raised in another. They are one class each,
+not two of the same name: who imports the one has the other, and ``case Lost()`` and ``except Lost`` both mean it.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from .views import View
+    from .voting import Outcome
+
 
 class GroupServiceError(Exception):
     """The root of everything groupsvc raises on purpose."""
+
+    def __init__(self, message: str = "", *, group: str | None = None) -> None:
+        super().__init__(message)
+        self.group = group
 
 
 class UsageError(GroupServiceError):
@@ -29,24 +44,131 @@ class Failed(GroupServiceError):
 
 
 class DaemonUnreachable(Failed):
-    """No daemon answered at the address; the text says how to start one."""
+    """No daemon answered at the address, or the session with it is over; the text says what to start or call."""
 
 
 class TimedOut(Failed, TimeoutError):
-    """The deadline passed and the request is known not to have taken effect."""
+    """The deadline passed and the request is known not to have taken effect: it was withdrawn."""
 
 
 class NoSuchGroup(Failed):
     """The directory holds no group of this name."""
 
 
+class GroupExists(Failed):
+    """The group was to be formed anew, and exists already."""
+
+
+class AttributesMismatch(Failed):
+    """The group exists and has other attributes than were asked for; the text names them."""
+
+
 class StaleVersion(Failed):
     """A compare-and-set met another version than the one expected."""
+
+
+class Busy(Failed):
+    """Another ballot runs, or too many wait; with ``on_busy="queue"`` a proposal waits for its turn."""
+
+
+class NotAMember(Failed):
+    """Whoever is needed for this is no provider of the group (any more)."""
+
+
+class PermissionDenied(Failed):
+    """This user may not do that here."""
+
+
+class WouldBlock(Failed):
+    """As many messages as allowed are on their way; wait, or call ``flush``."""
+
+
+class BarrierBroken(Failed):
+    """A round of a barrier ended without releasing anybody."""
+
+
+class LockLost(Failed):
+    """What was held is held no longer."""
+
+
+class JoinRejected(Failed):
+    """The group voted against the join; ``outcome`` says who did."""
+
+    def __init__(self, message: str, outcome: Outcome, *, group: str | None = None) -> None:
+        super().__init__(message, group=group)
+        self.outcome = outcome
 
 
 class OutcomeUnknown(GroupServiceError):
     """The request may have taken effect; ask again before acting on either answer."""
 
-    def __init__(self, message: str, ids: tuple[str, ...] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, ids: tuple[str, ...] = (), *, group: str | None = None) -> None:
+        super().__init__(message, group=group)
         self.ids = ids
+
+
+# --- Read as events, raised as errors --------------------------------------------------------------------
+
+
+class _Told(Failed):
+    """The common form: compared and shown by its fields, as a value."""
+
+    _fields: ClassVar[tuple[str, ...]] = ()
+    seq: int | None = None
+    view: View | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self._values()))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in (*self._fields, "group"))
+        return f"{type(self).__name__}({shown})"
+
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in (*self._fields, "group", "seq"))
+
+
+class Rejected(_Told):
+    """A proposal was rejected: read in ``events()``, or raised by ``outcome.require()``."""
+
+    _fields = ("outcome",)
+    __match_args__ = ("outcome",)
+
+    def __init__(
+        self, outcome: Outcome, *, seq: int | None = None, view: View | None = None, group: str | None = None
+    ) -> None:
+        super().__init__(f"rejected: {outcome.in_words}", group=group or outcome.proposal.group)
+        self.outcome = outcome
+        self.seq = seq
+        self.view = view
+
+
+class Suspended(_Told):
+    """Nobody vouches for what is known here at the moment: act on nothing that must be held alone."""
+
+    _fields = ("reason",)
+    __match_args__ = ("reason",)
+
+    def __init__(self, reason: str = "", *, group: str | None = None) -> None:
+        super().__init__(f"suspended{_where(group)}: {reason or 'no word from the daemon'}", group=group)
+        self.reason = reason
+
+
+class Lost(_Told):
+    """The membership, or the whole session, is over, and it was not asked for."""
+
+    _fields = ("reason",)
+    __match_args__ = ("reason",)
+
+    def __init__(self, reason: str = "", *, group: str | None = None) -> None:
+        super().__init__(f"lost{_where(group)}: {reason}", group=group)
+        self.reason = reason
+
+
+def _where(group: str | None) -> str:
+    return "" if group is None else f" in group {group!r}"

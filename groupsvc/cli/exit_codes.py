@@ -11,22 +11,24 @@ class ExitCode(enum.IntEnum):
     OK = 0
     NOT_SERVING = 1  # the domain is suspended here, or has no name server
     USAGE = 2  # the command itself is wrong; argparse uses the same number
-    UNREACHABLE = 3  # no daemon at the address
+    UNREACHABLE = 3  # no daemon at the address, or it went away
     FAILED = 4  # what was asked for certainly did not happen
     UNKNOWN = 5  # it may or may not have happened
     NOT_FOUND = 6  # there is no such group
     PROTOCOL = 7  # the other side sent something that is no answer
     OUTPUT = 8  # the answer came but could not be written
+    REJECTED = 9  # the group voted against it; it did not happen
 
 
 EXIT_CODES_TEXT = """exit codes:
   0  done; for status: the domain serves this node
   1  the domain is suspended at this node, or has no name server
   2  the command is wrong
-  3  no daemon answers at the address
+  3  no daemon answers at the address, or it went away
   4  it certainly did not happen
   5  it is not known whether it happened
   6  there is no such group
   7  the answer was not understood (other version?)
   8  the answer could not be written
+  9  the group voted against it; it did not happen
 """

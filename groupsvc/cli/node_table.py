@@ -8,9 +8,8 @@ n4    node         down    1763261234599999  tcp://127.0.0.1:15009
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..wire.client_messages import NodeStatus, Status
+from .tables import aligned
 
 _COLUMNS = ("NODE", "ROLE", "STATUS", "INCARNATION", "ADDRESS")
 
@@ -32,7 +31,7 @@ def lines_of(status: Status) -> list[str]:
     found = [headline(status)]
     if status.nodes and not is_serving(status):
         found.append("the nodes as last known here, which may be old:")
-    found += _aligned([_COLUMNS, *(_row(node) for node in status.nodes)])
+    found += aligned([_COLUMNS, *(_row(node) for node in status.nodes)])
     if status.trouble:
         found.append(f"trouble: {status.trouble}")
     return found
@@ -47,8 +46,3 @@ def roles_of(node: NodeStatus) -> str:
 
 def _row(node: NodeStatus) -> tuple[str, ...]:
     return (node.name, roles_of(node), node.status, str(node.incarnation or "-"), node.address or "-")
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -22,11 +22,12 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from ..addresses import SOCKET_PATH_BYTES_MAX
 from ..connection import DaemonConnection
 from ..errors import Failed, OutcomeUnknown, TimedOut, UsageError
+from ..session import Session, connect
 from ..wire.client_messages import Status
 from .local_node import LocalNode, Setting
 from .loopback_ports import PortBlock
@@ -142,6 +143,10 @@ class LocalDomain:
     def address(self, name: str) -> str:
         """Where applications reach the daemon of ``name``."""
         return self._node(name).client_address
+
+    def connect(self, name: str, **options: Any) -> Session:
+        """A session at that node; ``options`` are those of ``groupsvc.connect``."""
+        return connect(self.address(name), **options)
 
     def peer_address(self, name: str) -> str:
         """Where other daemons reach the one of ``name``; its multicasts come from the port after it."""

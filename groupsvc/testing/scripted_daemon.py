@@ -4,8 +4,8 @@
         DaemonConnection(daemon.address).hand_over("n2")
 
 It greets by itself. The script gets every other request and returns a reply, bytes to be sent as they are,
-or None for silence. It is for testing what the client side does with answers that a real daemon gives
-seldom or never.
+or None for silence. ``say`` sends something unasked to whoever spoke last, ``cut`` breaks all connections. It is for
+testing what the client side does with answers that a real daemon gives seldom or never.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ..wire.kinds import FrameKind
 Script = Callable[[AnyClientRequest], AnyClientReply | bytes | None]
 
 _STOP = b"stop"
+_CUT = b"cut"
 
 
 class ScriptedDaemon:
@@ -38,9 +39,8 @@ class ScriptedDaemon:
         self._directory = tempfile.TemporaryDirectory(prefix="groupsvc-")
         self.address = f"ipc://{Path(self._directory.name) / 'client.sock'}"
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._router: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
-        self._router.setsockopt(zmq.LINGER, 0)
-        self._router.bind(self.address)
+        self._router = self._bound()
+        self._last_client = b""
         self._control = self._context.socket(zmq.PAIR)
         self._control.bind("inproc://control")
         self._thread = threading.Thread(target=self._serve, name="scripted-daemon", daemon=True)
@@ -63,6 +63,20 @@ class ScriptedDaemon:
             self._context.term()
             self._directory.cleanup()
 
+    def say(self, *replies: AnyClientReply) -> None:
+        """Send these, as one frame, to whoever spoke last."""
+        self._control.send(reply_frame(*replies))
+
+    def cut(self) -> None:
+        """Break every connection; new ones are taken."""
+        self._control.send(_CUT)
+
+    def _bound(self) -> zmq.Socket[bytes]:
+        router: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
+        router.setsockopt(zmq.LINGER, 0)
+        router.bind(self.address)
+        return router
+
     def _serve(self) -> None:
         control: zmq.Socket[bytes] = self._context.socket(zmq.PAIR)
         control.connect("inproc://control")
@@ -72,11 +86,20 @@ class ScriptedDaemon:
         while True:
             ready = dict(poller.poll())
             if self._router in ready:
-                client, frame = self._router.recv_multipart()
+                self._last_client, frame = self._router.recv_multipart()
                 for request in REQUEST_CODEC.decode(frames.unpack(frame).body):
-                    self._answer(client, request)
+                    self._answer(self._last_client, request)
             if control in ready:
-                break
+                order = control.recv()
+                if order == _STOP:
+                    break
+                if order == _CUT:
+                    poller.unregister(self._router)
+                    self._router.close(linger=0)
+                    self._router = self._bound()
+                    poller.register(self._router, zmq.POLLIN)
+                else:
+                    self._router.send_multipart([self._last_client, order])
         control.close(linger=0)
         self._router.close(linger=0)
 

@@ -42,6 +42,12 @@ REASON_CHARS_MAX = 1000
 OUTSTANDING_MAX = 4096
 """Messages of one provider that it has not seen come back. With more it waits: what is kept for it stays bounded."""
 
+OUTSTANDING_BYTES_MAX = 8 * 1024 * 1024
+"""The same in bytes; a message that is larger than what is left of it waits, too."""
+
+SESSION_NAME_CHARS_MAX = 200
+"""As group names."""
+
 MEMBERS_PER_SESSION_MAX = 10_000
 """Memberships and subscriptions of one session."""
 

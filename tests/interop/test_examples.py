@@ -12,9 +12,29 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WORDS = {
+    "configuration_rollout.py": [
+        "rejected, EXPLICIT_REJECT", "bert says: my disk is full", "approved, EXPLICIT_APPROVE",
+        "approved, DEFAULT_APPROVE", "carl: APPROVE, cast by default: FAILED", "carl has left (FAILURE)",
+        "in force is 'cache = 9 GB'",
+    ],
     "demo.py": ["is name server", "kill -9", "took over", "is back with a new incarnation", "all daemons have ended"],
+    "group_chat.py": [
+        "what anna has read", "bert has read 11 lines, the same in the same order: True",
+        "carl has read 10 lines, the same in the same order: True",
+    ],
+    "group_chat_asyncio.py": [
+        "what anna has read", "anna has read 9 lines, the same in the same order: True",
+        "bert has read 9 lines, the same in the same order: True",
+        "carl has read 9 lines, the same in the same order: True",
+    ],
+    "primary_backup.py": [
+        "anna: I am the oldest", "the primary is anna; kill -9", "anna left (FAILURE); the next oldest is bert",
+        "bert: I am the oldest", "bert writes with a higher fence: True", "with the old fence, is taken: False",
+    ],
     "shared_setting.py": ["bert was too late", "everybody reads '3'"],
-}
+    "work_sharing.py": ["carl joins", "the node of carl dies", "bert leaves", "anna at n1, by view"],
+}  # fmt: skip
+NEVER = ["every shard is done once: False", "in the same order: False"]
 
 
 @pytest.mark.parametrize("example", sorted(path.name for path in EXAMPLES.glob("*.py")))
@@ -27,5 +47,7 @@ def test_the_example_tells_its_story(example: str) -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
     for words in WORDS[example]:
         assert words in ended.stdout
+    assert [] == [words for words in NEVER if words in ended.stdout]
+    assert "" == ended.stderr
     assert "\x1b" not in ended.stdout
     assert time.monotonic() - began < 15.0

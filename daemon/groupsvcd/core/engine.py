@@ -7,6 +7,8 @@ Which part does what:
     member     registration, lease, node list        every node
     requests   calls of local clients                every node
     groups     the groups this node carries          every node
+    processes  process groups: providers, ballots    every node
+    sessions   what clients do in them               every node
     voter      stream, directory, election, office   voters only
 """
 
@@ -54,6 +56,7 @@ from .peer_messages import (
     Votes,
 )
 from .records import NO_DOMAIN, NodeRecord, Stored
+from .sessions.sessions import Sessions
 from .turn import Turn
 
 TROUBLES_MAX = 100
@@ -74,6 +77,9 @@ class Engine:
             Station(self.turn, parameters, self.identity, self.member, self.requests, self.links, rng)
         )
         self.processes = ProcessGroups(self.turn, self.groups, parameters.timers)
+        self.sessions = Sessions(self.turn, self.member, self.requests, self.groups, self.processes, rng)
+        self.sessions.desk.elsewhere = self._answer
+        self.turn.to_session = self.sessions.reply
         self._stored_groups = {stream: log for stream, log in stored.streams.items() if stream != DOMAIN_STREAM}
         self.member.carried = self.groups.carried
         self.requests.formed = self.groups.adopt
@@ -146,6 +152,7 @@ class Engine:
             event.action()
         elif isinstance(event, ClientGone):
             self.requests.on_client_gone(event.client)
+            self.sessions.on_gone(event.client, process_ended=event.process_ended)
         return self._finish()
 
     def _tick(self) -> None:
@@ -154,6 +161,7 @@ class Engine:
         self.links.tick()
         self.groups.tick()
         self.processes.tick()
+        self.sessions.tick()
         if self.voter is not None:
             self.voter.tick()
 
@@ -169,6 +177,7 @@ class Engine:
             if voter is not None:
                 voter.flush()
             self.groups.flush()
+            self.sessions.look()
             if not turn.round_trip:
                 self.groups.settle()
             if not turn.round_trip:
@@ -180,7 +189,7 @@ class Engine:
     def deadline(self) -> float:
         """When the next Tick is needed."""
         at = min(self.member.deadline, self.requests.deadline, self.links.deadline, self.groups.deadline)
-        at = min(at, self.processes.deadline)
+        at = min(at, self.processes.deadline, self.sessions.deadline)
         return at if self.voter is None else min(at, self.voter.deadline)
 
     # --- Frames ---
@@ -298,6 +307,11 @@ class Engine:
     # --- Clients ---
 
     def _on_client(self, client: int, message: ClientRequest) -> None:
+        if not self.sessions.take(client, message):  # type: ignore[arg-type]
+            self._answer(client, message)
+
+    def _answer(self, client: int, message: ClientRequest) -> None:
+        """What concerns no group; ``client`` is a connection, or below 0 a session."""
         if isinstance(message, StatusAsk):
             self.turn.reply(client, self.status(message.id, self.turn.now))
         elif isinstance(message, LookUpAsk):
@@ -323,6 +337,7 @@ class Engine:
             identity.incarnation = identity.newest_incarnation
             self.requests.start_again()
             self.groups.start_again("this node was declared down")
+            self.sessions.start_again("this node was declared down: the others went on without it")
             self.member.start_again()
 
         self.turn.persist(NodeRecord(identity.newest_incarnation, self.domain), done=safe)

@@ -37,9 +37,14 @@ class ClientFrame(msgspec.Struct, frozen=True):
 
 
 class ClientGone(msgspec.Struct, frozen=True):
-    """The client's connection ended or its process died; nothing can be said to it any more."""
+    """The client's connection is over; nothing can be said over it any more.
+
+    Its process may live, and come back on another connection. If it has ended that is said: at once, or in a second
+    event about the same connection.
+    """
 
     client: int
+    process_ended: bool = False
 
 
 class Persisted(msgspec.Struct, frozen=True):

@@ -30,6 +30,7 @@ class Turn:
         self.now = -math.inf
         self.effects: list[Effect] = []
         self.round_trip: deque[PeerMessage | Callable[[], None]] = deque()
+        self.to_session: Callable[[int, Any], None] = lambda session, message: None
         self._writes: dict[int, tuple[float, Callable[[], None]]] = {}
         self._write_number = 0
 
@@ -50,8 +51,11 @@ class Turn:
         self.effects.append(Multicast(topic, message, valid_until))
 
     def reply(self, client: int, message: ClientReply, valid_until: float = math.inf) -> None:
-        """One answer to a local client."""
-        self.effects.append(ReplyToClient(client, message, valid_until))
+        """One answer to a local client, or to the session of one, whose number is below 0."""
+        if client < 0:
+            self.to_session(-client, message)
+        else:
+            self.effects.append(ReplyToClient(client, message, valid_until))
 
     def journal(
         self,

@@ -3,15 +3,22 @@
 The first frame of a connection is Hello; it settles the version and gives the connection a number that is never
 used again. Everything else goes to the engine.
 
-A client is gone when its process is, and the kernel says so: at Hello we ask the connection itself for a pidfd
-of the process at its other end, never the message, and the pidfd becomes readable when that process ends. A
-process that lives but has closed its connection is noticed by the socket's monitor. The monitor names a
-descriptor, and descriptors are used again quickly; so it only raises a suspicion, and a frame without messages
-asks whether the connection is still there. Either way, all frames the client sent are read first.
+Two things can end, a process and a connection, and they are told apart. That a process has ended the kernel says: at
+Hello we ask the connection itself for a pidfd of the process at its other end, never the message, and the pidfd becomes
+readable when that process ends. A process that lives but has closed its connection is noticed by the socket's monitor.
+The monitor names a descriptor, and descriptors are used again quickly; so it only raises a suspicion, and a frame
+without messages asks whether the connection is still there. Either way, all frames the client sent are read first.
+
+A process whose connection has broken may come back to its session on another one. So its pidfd is watched as long as
+its session has grace, and if it ends meanwhile that is told, too.
+
+A client that does not read its replies is given up as if its connection had broken, and gets not one frame more over
+it: a frame left out between two others would spoil its count of what it was told.
 """
 
 from __future__ import annotations
 
+import enum
 import math
 import os
 import socket
@@ -35,6 +42,7 @@ from groupsvc.wire.client_messages import (
     Welcome,
 )
 from groupsvc.wire.kinds import FrameKind
+from groupsvc.wire.limits import GRACE_S
 
 from ..core.effects import ReplyToClient
 from . import sockets
@@ -53,6 +61,16 @@ _credentials = struct.Struct("3i")
 _EMPTY = REPLY_CODEC.encode([])
 
 
+class Gone(enum.Enum):
+    """What has ended."""
+
+    CONNECTION = "connection"
+    PROCESS = "process"
+
+
+Received = tuple[int, AnyClientRequest | Gone]
+
+
 @attrs.frozen
 class Client:
     """One connection that has said Hello."""
@@ -67,8 +85,9 @@ class Client:
 class Clients:
     """The connections of local applications.
 
-    ``receive`` gives (client, request) pairs, and (client, None) when a client is gone. ``who_we_are`` is
-    asked for (domain id, node, incarnation, domain name) when a frame or a Welcome is made.
+    ``receive`` gives (client, request) pairs, and (client, Gone) when a client is gone; if that was its connection, a
+    second one may follow when its process has ended. ``who_we_are`` is asked for (domain id, node, incarnation, domain
+    name) when a frame or a Welcome is made.
     """
 
     def __init__(
@@ -95,8 +114,12 @@ class Clients:
         self._bound = ""
         self.is_empty = True
         self._suspects: dict[int, float] = {}
-        self._dead: list[Client] = []
-        self._gone: list[int] = []
+        self._dead: list[tuple[Client, Gone]] = []
+        self._gone: list[tuple[int, Gone]] = []
+        self._given_up: set[int] = set()  # nothing more is sent to these
+        self._bereft: dict[
+            int, tuple[Client, float]
+        ] = {}  # whose processes are watched without a connection; until when
         self._outbox: Outbox[int, AnyClientReply] = Outbox(REPLY_CODEC, clock, self._too_large)
         self.router = sockets.new_socket(context, zmq.ROUTER, send_queue=queue_frames)
         self.router.setsockopt(zmq.ROUTER_MANDATORY, 1)
@@ -114,9 +137,9 @@ class Clients:
 
     # --- In ---------------------------------------------------------------------------------------------
 
-    def receive(self, frames_max: int) -> list[tuple[int, AnyClientRequest | None]]:
+    def receive(self, frames_max: int) -> list[Received]:
         """Requests that have come, at most ``frames_max`` frames of them; then, if all are read, who is gone."""
-        found: list[tuple[int, AnyClientRequest | None]] = []
+        found: list[Received] = []
         try:
             self.is_empty = False
             for _ in range(frames_max):
@@ -125,10 +148,11 @@ class Clients:
         except zmq.Again:
             self.is_empty = True
         self._judge_suspects()
-        for client in self._dead:
-            self._forget(client)
-        self._dead.clear()
-        found.extend((number, None) for number in self._gone)
+        self._let_go_of_bereft(self._clock())
+        dead, self._dead = self._dead, []
+        for client, what in dead:
+            self._forget(client, what)
+        found.extend(self._gone)
         self._gone.clear()
         return found
 
@@ -137,9 +161,12 @@ class Clients:
         """When a suspicion must be looked into; now, if somebody is known to be gone."""
         if self._dead or self._gone:
             return -math.inf
-        return min(self._suspects.values()) if self._suspects else math.inf
+        at = min(self._suspects.values()) if self._suspects else math.inf
+        for _, until in self._bereft.values():
+            return min(at, until)  # the oldest
+        return at
 
-    def _receive_one(self, found: list[tuple[int, AnyClientRequest | None]]) -> None:
+    def _receive_one(self, found: list[Received]) -> None:
         router = self.router
         routing_id = router.recv(NOBLOCK)
         client = self._by_id.get(routing_id)
@@ -191,7 +218,7 @@ class Clients:
             self._complaints.note("no pidfd", f"the process of client {hello.client!r} cannot be watched")
         previous = self._by_fd.get(fd)
         if previous is not None:  # its descriptor is in use again, so its connection is over
-            self._dead.append(previous)
+            self._dead.append((previous, Gone.CONNECTION))
         self._last_number += 1
         client = Client(self._last_number, routing_id, fd, pidfd, hello.client)
         self._by_id[routing_id] = self._by_number[client.number] = client
@@ -221,9 +248,12 @@ class Clients:
 
     def _send_body(self, number: int, body: bytes) -> None:
         client = self._by_number.get(number)
-        if client is not None and not self._send_frame(client.routing_id, body):
+        if client is None or number in self._given_up:
+            return
+        if not self._send_frame(client.routing_id, body):
             self._complaints.note("client given up", f"client {client.name!r} is gone or does not read its replies")
-            self._dead.append(client)
+            self._given_up.add(number)
+            self._dead.append((client, Gone.CONNECTION))
 
     def _send(self, routing_id: bytes, replies: list[AnyClientReply]) -> bool:
         return self._send_frame(routing_id, REPLY_CODEC.encode(replies))
@@ -245,7 +275,7 @@ class Clients:
 
     def _process_ended(self, client: Client) -> None:
         self._watch.remove(client.pidfd)
-        self._dead.append(client)
+        self._dead.append((client, Gone.PROCESS))
 
     def _connections_changed(self) -> None:
         for _, fd in sockets.monitor_events(self._monitor):
@@ -261,24 +291,46 @@ class Clients:
             del self._suspects[number]
             client = self._by_number.get(number)
             if client is not None and not self._send_frame(client.routing_id, _EMPTY):
-                self._dead.append(client)
+                self._dead.append((client, Gone.CONNECTION))
 
-    def _forget(self, client: Client) -> None:
-        if self._by_number.pop(client.number, None) is None:
+    def _forget(self, client: Client, what: Gone) -> None:
+        """Its connection is over; if its process may live, that goes on being watched for a while."""
+        had_connection = self._by_number.pop(client.number, None) is not None
+        if had_connection:
+            self._by_id.pop(client.routing_id, None)
+            if self._by_fd.get(client.fd) is client:
+                del self._by_fd[client.fd]
+            self._suspects.pop(client.number, None)
+            self._given_up.discard(client.number)
+        elif client.number not in self._bereft:
             return
-        self._by_id.pop(client.routing_id, None)
-        if self._by_fd.get(client.fd) is client:
-            del self._by_fd[client.fd]
-        self._suspects.pop(client.number, None)
+        if what is Gone.PROCESS:
+            self._bereft.pop(client.number, None)
+            self._close_pidfd(client)
+        elif had_connection and client.pidfd >= 0:
+            self._bereft[client.number] = (client, self._clock() + GRACE_S)
+            if len(self._bereft) > self._clients_max:
+                self._let_go_of_bereft(math.inf, 1)
+        if had_connection or what is Gone.PROCESS:
+            self._gone.append((client.number, what))
+
+    def _let_go_of_bereft(self, now: float, most: int = 0) -> None:
+        """Whose grace is over has lost its session; the oldest first, and no more than ``most`` unless that is 0."""
+        due = [client for client, until in self._bereft.values() if until <= now]
+        for client in due[:most] if most else due:
+            del self._bereft[client.number]
+            self._close_pidfd(client)
+
+    def _close_pidfd(self, client: Client) -> None:
         if client.pidfd >= 0:
             self._watch.remove(client.pidfd)
             os.close(client.pidfd)
-        self._gone.append(client.number)
 
     def close(self, linger_ms: int = 0) -> None:
         """Close everything; replies on their way get ``linger_ms`` to leave."""
         for client in list(self._by_number.values()):
-            self._forget(client)
+            self._forget(client, Gone.PROCESS)
+        self._let_go_of_bereft(math.inf)
         if not self._monitor.closed:
             self._watch.remove(sockets.fd_of(self._monitor))
         self.router.disable_monitor()

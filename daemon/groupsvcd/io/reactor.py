@@ -39,7 +39,7 @@ from ..core.events import ClientFrame, ClientGone, Event, LocalCall, PeerFrame, 
 from ..core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, Goodbye, PeerMessage
 from ..observe import notable
 from . import clocks
-from .clients import Clients
+from .clients import Clients, Gone
 from .complaints import Complaints
 from .journal import Journal
 from .outbox import Outbox
@@ -230,8 +230,9 @@ class Reactor:
             deadline = min(deadline, self._peers.probes.deadline)
         if self._clients is not None:
             deadline = min(deadline, self._clients.deadline)
-        wait = deadline - now
-        return max(0, math.ceil(min(wait, WAIT_S_MAX) * 1000))
+        if deadline <= now:
+            return 0  # also for -inf: a client that was given up while its replies were sent
+        return math.ceil(min(deadline - now, WAIT_S_MAX) * 1000)
 
     def _round(self, ready: Container[object]) -> None:
         looked = self._clock()
@@ -270,8 +271,11 @@ class Reactor:
             self._step(LocalCall(self._calls.popleft()))
         clients = self._clients
         if clients is not None and (clients.router in ready or clients.deadline <= now):
-            for client, request in clients.receive(FRAMES_PER_ROUND):
-                self._step(ClientGone(client) if request is None else ClientFrame(client, request))
+            for client, what in clients.receive(FRAMES_PER_ROUND):
+                if isinstance(what, Gone):
+                    self._step(ClientGone(client, process_ended=what is Gone.PROCESS))
+                else:
+                    self._step(ClientFrame(client, what))
             emptied = emptied and clients.is_empty
         return emptied
 

@@ -12,17 +12,18 @@ The groups dissolve when their quorum is lost for ever: so no entry that a proce
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from groupsvc.wire.notices import AnyNotice, Ended, GroupView, Joined, Left, Message, PhaseOpened, ProviderId, Refused
+from groupsvc.wire.notices import AnyNotice, Ended, Joined, Left, Message, PhaseOpened, ProviderId, Refused
 from groupsvcd.core.engine import Engine
 from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups.commands import BY_DEFAULT
 from groupsvcd.core.groups.local_group import LocalGroup
 from groupsvcd.core.groups.papers import Paper
+from groupsvcd.core.groups.process_group import ProcessGroup
 from groupsvcd.core.groups.process_groups import ProcessGroups
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class SimProcess:
         self.is_provider = False
         self.part = 0  # how often it has begun to take part
         self.open = 0  # proposals of this part that are not decided
-        self.heard: dict[int, list[AnyNotice]] = {}
+        self.heard_of: dict[int, list[AnyNotice]] = {}
         self.asked: PhaseOpened | None = None
 
     @property
@@ -77,16 +78,16 @@ class SimProcess:
         self.storm.compare(self)
         self.part += 1
         self.group, self.group_id, self.is_provider, self.open, self.asked = "", 0, False, 0, None
-        self.heard = {}
+        self.heard_of = {}
 
     # --- What it is told ---
 
-    def told(self, notice: AnyNotice, view: GroupView) -> None:
+    def told(self, notice: AnyNotice, group: ProcessGroup) -> None:
         """The next thing that happened in the group."""
         local = self.local
         assert local is not None
         self.group_id = local.id
-        self.heard.setdefault(notice.seq, []).append(notice)
+        self.heard_of.setdefault(notice.seq, []).append(notice)
         me = self.id
         if isinstance(notice, Joined) and any(provider.id == me for provider in notice.providers):
             self.is_provider = True
@@ -95,8 +96,16 @@ class SimProcess:
         elif isinstance(notice, Ended) and notice.outcome.votes:
             self.storm.check_tally(notice)
         elif isinstance(notice, Left) and me in notice.providers:
-            del self.heard[notice.seq]  # of its last entry it is told only this
+            del self.heard_of[notice.seq]  # of its last entry it is told only this
             self.forget()
+
+    def heard(self, seq: int, sender: ProviderId, payloads: Sequence[bytes]) -> None:
+        """Plain messages in a row: a notice each."""
+        local = self.local
+        assert local is not None
+        self.group_id = local.id
+        for number, payload in enumerate(payloads, seq):
+            self.heard_of.setdefault(number, []).append(Message(number, sender, payload))
 
     def lost(self, reason: str) -> None:
         """Nothing more comes."""
@@ -231,21 +240,21 @@ class Storm:
     def compare(self, process: SimProcess) -> None:
         """What it was told of each entry is what others were told, and it was told of each."""
         group = process.group_id
-        for seq, notices in process.heard.items():
+        for seq, notices in process.heard_of.items():
             mine = tuple(one for one in notices if not isinstance(one, Message))
             theirs = self.told.setdefault((group, seq), mine)
             if mine != theirs:
                 self.world.found("G1", f"{process.name} is told {mine} of entry {seq} of {group}, others {theirs}")
             self._check_once(group, seq, mine)
         known = self.numbers.setdefault(group, set())
-        if process.heard:
-            first, last = min(process.heard), max(process.heard)
-            missed = sorted(seq for seq in known if first < seq < last and seq not in process.heard)
+        if process.heard_of:
+            first, last = min(process.heard_of), max(process.heard_of)
+            missed = sorted(seq for seq in known if first < seq < last and seq not in process.heard_of)
             if missed:
                 self.world.found(
                     "G1", f"{process.name} was told of {first} to {last} of {group}, and not of {missed[:5]}"
                 )
-            known.update(seq for seq in process.heard if self.told.get((group, seq)))
+            known.update(seq for seq in process.heard_of if self.told.get((group, seq)))
 
     def _check_once(self, group: int, seq: int, notices: tuple[AnyNotice, ...]) -> None:
         """G10: everybody who leaves has joined, and leaves once. Entries are looked at when they are first heard of."""
@@ -277,7 +286,7 @@ class Storm:
                 return False
             for local in processes_of(node)._by_name.values():
                 group = local.group
-                if group.ballot is not None or group.queue or group.failing or local._waiting:
+                if group.ballot is not None or group.queue or group.failing or len(local._line):
                     return False
         return all(process.open == 0 for process in self.processes if process.is_in)
 

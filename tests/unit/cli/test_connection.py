@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from groupsvc import connection as module
-from groupsvc.connection import DaemonConnection, _why_refused
+from groupsvc.connection import DaemonConnection
+from groupsvc.daemon_socket import why_refused
 from groupsvc.errors import (
     DaemonUnreachable,
     Failed,
@@ -259,4 +260,4 @@ class TestMisuse:
 
 def test_a_socket_that_vanishes_while_we_ask_why_it_refuses_is_no_crash(tmp_path: Path) -> None:
     """A daemon that starts again removes the socket of the one before, at any moment."""
-    assert "its daemon has ended, and its socket is gone" == _why_refused(str(tmp_path / "gone.sock"))
+    assert "its daemon has ended, and its socket is gone" == why_refused(str(tmp_path / "gone.sock"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ from groupsvc.wire.client_messages import (
 from groupsvc.wire.kinds import FrameKind
 from groupsvcd.core.effects import ReplyToClient
 from groupsvcd.io import clocks
-from groupsvcd.io.clients import Clients
+from groupsvcd.io.clients import Clients, Gone, Received
 from groupsvcd.io.sockets import CannotBind, Context
 from tests.unit.io.conftest import Loop
 
@@ -43,7 +44,7 @@ class Bench:
     def __init__(self, context: Context, loop: Loop, address: str) -> None:
         self.context, self.loop, self.address = context, loop, address
         self.clients = self.made()
-        self.got: list[tuple[int, AnyClientRequest | None]] = []
+        self.got: list[Received] = []
         self.applications: list[zmq.Socket[bytes]] = []
         loop.poller.register(self.clients.router, zmq.POLLIN)
 
@@ -123,7 +124,7 @@ def test_numbers_are_never_used_again(bench: Bench) -> None:
     for _ in range(5):
         bench.greeted().close(linger=0)
         assert bench.loop.until(lambda: len(bench.clients) == 0, bench.receive)
-    assert [(1, None), (2, None), (3, None), (4, None), (5, None)] == bench.got
+    assert [(number, Gone.CONNECTION) for number in range(1, 6)] == bench.got
 
 
 @pytest.mark.parametrize("version, version_min", [(9, 2), (0, 0)])
@@ -211,10 +212,35 @@ def test_a_killed_process_is_gone_after_everything_it_said(bench: Bench) -> None
         target=_say_hello_and_a_thousand_things, args=(bench.address, 1000)
     )
     child.start()
-    assert bench.loop.until(lambda: (1, None) in bench.got, bench.receive)
+    assert bench.loop.until(lambda: (1, Gone.PROCESS) in bench.got, bench.receive)
     child.join()
-    assert [(1, StatusAsk(n)) for n in range(1000)] == bench.got[:-1]
+    assert [(1, StatusAsk(n)) for n in range(1000)] == bench.got[:1000]
+    assert {(1, Gone.PROCESS)} <= set(bench.got[1000:]) <= {(1, Gone.CONNECTION), (1, Gone.PROCESS)}
     assert 0 == len(bench.clients)
+
+
+def _say_hello_and_hang_up(address: str) -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    dealer = context.socket(zmq.DEALER)
+    dealer.connect(address)
+    dealer.send(request_frame(Hello(1, 1, 1, "fickle")))
+    dealer.recv()
+    dealer.close()
+    context.term()
+    signal.pause()
+
+
+def test_a_process_that_lives_without_its_connection_is_watched_until_it_ends(bench: Bench) -> None:
+    """GS-33: its session has grace; its end is told at once, and not when the grace is over."""
+    child = multiprocessing.get_context("spawn").Process(target=_say_hello_and_hang_up, args=(bench.address,))
+    child.start()
+    assert bench.loop.until(lambda: bench.got, bench.receive)
+    assert [(1, Gone.CONNECTION)] == bench.got
+    assert child.is_alive()
+    child.kill()
+    assert bench.loop.until(lambda: len(bench.got) > 1, bench.receive)
+    assert [(1, Gone.CONNECTION), (1, Gone.PROCESS)] == bench.got
+    child.join()
 
 
 def test_a_client_that_does_not_read_its_replies_is_given_up(bench: Bench) -> None:
@@ -230,7 +256,7 @@ def test_a_client_that_does_not_read_its_replies_is_given_up(bench: Bench) -> No
         bench.clients.reply(ReplyToClient(1, Problem(0, "failed", "noise", big)))
         bench.receive()
 
-    assert bench.loop.until(lambda: (1, None) in bench.got, say_more)
+    assert bench.loop.until(lambda: (1, Gone.CONNECTION) in bench.got, say_more)
 
 
 def test_a_knock_without_a_word_disturbs_nobody(bench: Bench) -> None:

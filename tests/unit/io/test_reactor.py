@@ -114,6 +114,11 @@ def test_a_broken_engine_ends_the_daemon_with_its_exit_code(watch: Watch, caplog
     assert "an invariant" in caplog.text
 
 
+def test_what_was_due_long_ago_is_done_at_once(watch: Watch) -> None:
+    """A client that was given up in the middle of a flush is due since ever."""
+    assert EXIT_HALTED == run(Script(lambda event, now: [Halt("enough")], deadline=-math.inf), watch)[0]
+
+
 def test_what_a_program_inside_wants_is_done_in_steps_of_its_own_in_order(watch: Watch) -> None:
     done: list[str] = []
 

@@ -132,6 +132,12 @@ class Requests:
             lambda: encode_command(SetConfig(message.key, message.value, message.if_version)),
         )  # fmt: skip
 
+    def question(
+        self, client: int, id: int, timeout: float, what: str, key: str, reply: Callable[[dict[str, Any]], ClientReply]
+    ) -> None:
+        """Something else that the name server knows."""
+        self._question(client, id, timeout, what, key, reply)
+
     def on_hand_over(self, client: int, message: HandOverAsk) -> None:
         """Make another voter name server; done when it calls."""
 

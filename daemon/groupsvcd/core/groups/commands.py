@@ -33,6 +33,8 @@ DYNAMIC = 0
 """How many phases a proposal has: one, which is no vote at all; as many as the votes ask for; or a fixed number."""
 
 _message = struct.Struct("!BI")
+MESSAGE_HEAD_BYTES = _message.size
+"""What stands before the payload of a plain message: the same for all of one sender."""
 
 
 class Command(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
@@ -162,6 +164,11 @@ def is_message(body: bytes) -> bool:
 def decode_message(body: bytes) -> tuple[int, bytes]:
     """The number of its sender there, and its payload."""
     return int.from_bytes(body[1 : _message.size], "big"), body[_message.size :]
+
+
+def sender_of(body: bytes) -> int:
+    """The number of a plain message's sender there."""
+    return int.from_bytes(body[1 : _message.size], "big")
 
 
 def decode_command(body: bytes) -> AnyCommand:

@@ -9,14 +9,16 @@ Only groups in which something is waited for have a deadline: a node may carry t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..identity import Sender
+from ..nodegroups.group_settings import GroupSettings
 from ..nodegroups.node_groups import NodeGroups
 from ..parameters import Timers
 from ..peer_messages import PeerMessage, Votes
 from ..turn import Turn
 from ..views import AttributeValue, NodeId
+from .arrivals import Arrival, Arrivals
 from .local_group import LocalGroup
 
 LAGGED = "lagged: this node has missed entries that are no longer kept"
@@ -33,6 +35,7 @@ class ProcessGroups:
         self._by_id: dict[int, LocalGroup] = {}
         self._awake: dict[LocalGroup, None] = {}
         self._last_number = 0
+        self.arrivals = Arrivals(self)
 
     @property
     def me(self) -> NodeId:
@@ -59,6 +62,11 @@ class ProcessGroups:
             self._nodes.join(name, attributes, local, local)
         return local
 
+    def enter(self, name: str, arrival: Arrival) -> None:
+        """The same for the first of those who wait for it; he is told what came of it."""
+        self._by_name[name] = local = LocalGroup(self, name, arrival)
+        self._nodes.join(name, arrival.attributes, local, local, form=arrival.form)
+
     def get(self, name: str) -> LocalGroup | None:
         """The same, if there is any."""
         return self._by_name.get(name)
@@ -74,16 +82,25 @@ class ProcessGroups:
         seat = self._nodes.seat_of(local.name)
         return dict(seat.group.attributes) if seat is not None else {}
 
+    def settings_of(self, local: LocalGroup) -> GroupSettings | None:
+        """What was agreed upon when the group was formed, with what holds by default; None if we do not carry it."""
+        seat = self._nodes.seat_of(local.name)
+        return seat.group.settings if seat is not None else None
+
     def leave(self, local: LocalGroup) -> None:
         """No process of this node takes part any more."""
         self._nodes.leave(local.name, local)
+
+    def soon(self, action: Callable[[], None]) -> None:
+        """Do this within the step, when those who are busy now are done."""
+        self.turn.round_trip.append(action)
 
     def look_at(self, local: LocalGroup) -> None:
         """Something has happened to it: it may wait for something now."""
         self._awake[local] = None
 
     def forget(self, local: LocalGroup) -> None:
-        """This node does not carry the group any more."""
+        """This node does not carry the group any more; who waits for it is told by ``arrivals``."""
         self._awake.pop(local, None)
         if self._by_name.get(local.name) is local:
             del self._by_name[local.name]
@@ -98,6 +115,14 @@ class ProcessGroups:
     def submit(self, local: LocalGroup, bodies: Sequence[bytes]) -> int:
         """Submit entries; the number of the first, 0 if there is no room now."""
         return self._nodes.submit(local.name, bodies)
+
+    def when_held(self, local: LocalGroup, n: int, told: Callable[[int], None]) -> None:
+        """Call back when k servers hold what this node submitted as its ``n``, unless the group is lost before."""
+        self._nodes.when_held(local.name, local, n, told)
+
+    def sync(self, local: LocalGroup, told: Callable[[int], None]) -> bool:
+        """Call back when everything that was ordered until now was given to ``local``; False if it is not in."""
+        return self._nodes.sync(local.name, local, told)
 
     def leads(self, local: LocalGroup) -> bool:
         """Whether this node leads the group, and may: it has its lease."""

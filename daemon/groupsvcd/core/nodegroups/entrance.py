@@ -29,7 +29,7 @@ from .group_carrier import GroupCarrier
 from .group_settings import GroupSettings
 from .phases import Phase
 from .roll import Roll, decode_checkpoint, encode_checkpoint
-from .user import CHECKPOINT, NOW
+from .user import CHECKPOINT, NO_SUCH_GROUP, NOW, Application
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
@@ -53,13 +53,19 @@ class Entrance:
         self._attempts = 0
         self._wait = self._timers.repeat_first
         self.repeat_at = math.inf
+        self._forms_for: tuple[Application, ...] = ()  # who was there when we asked to form it
 
     # --- Finding and forming ---
 
     def find(self) -> None:
         """Ask the name server who leads the group."""
         self.group.phase = Phase.FINDING
-        self.group.ask(self._found)
+        if self.group.participants.only_form:
+            self._ask_to_form()  # what the directory says of it is enough
+        elif self.group.participants.former is not None:
+            self.group.ask(self._found)
+        else:
+            self.group.ask(self._found_for_certain, what="group")
 
     def _found(self, answer: dict[str, Any]) -> None:
         group = self.group
@@ -68,9 +74,36 @@ class Entrance:
         record = answer.get("group")
         if record is not None:
             self._insert_into(record)
+        elif group.participants.former is not None:
+            self._ask_to_form()
+        else:
+            group.ask(self._found_for_certain, what="group")  # who wanted it formed has gone meanwhile
+
+    def _found_for_certain(self, answer: dict[str, Any]) -> None:
+        """Nobody who asked wants the group formed, so it must be true that there is none."""
+        group = self.group
+        if group.phase is not Phase.FINDING:
             return
+        record = answer.get("group")
+        if record is not None:
+            self._insert_into(record)
+        elif group.participants.former is not None:
+            self._ask_to_form()
+        else:
+            group.participants.there_is_no_group()
+            if group.users:
+                self.find()  # somebody else has come meanwhile
+            else:
+                group.end(NO_SUCH_GROUP)
+
+    def _ask_to_form(self) -> None:
+        group = self.group
+        former = group.participants.former
+        assert former is not None
         group.phase = Phase.FORMING
-        name, attributes = group.name, group.attributes
+        self._forms_for = tuple(group.participants.applications)
+        name, group.attributes = group.name, former.formed_with
+        attributes = group.attributes
         group.command(
             f"forming group {name!r}",
             lambda: encode_command(FormGroup(name, self.turn.node, self.station.identity.incarnation, attributes)),
@@ -101,7 +134,7 @@ class Entrance:
         if group.phase is not Phase.FORMING:
             return
         group.touch(group)
-        self._take_record(record)
+        self._take_record(record, self._forms_for)
         view = View.from_answer(record["active"])
         self.turn.mark("group-formed")
         seat = group.sit(StoredStream(promised=view.epoch, accepted=view.epoch))
@@ -110,9 +143,9 @@ class Entrance:
         if not group.users:
             group.leave()
 
-    def _take_record(self, record: dict[str, Any]) -> None:
+    def _take_record(self, record: dict[str, Any], formed_for: tuple[Application, ...] = ()) -> None:
         self._is_called(record["id"], record["attributes"])
-        self.group.participants.prescreen()
+        self.group.participants.prescreen(formed_for)
 
     def _is_called(self, group_id: int, attributes: dict[str, AttributeValue]) -> None:
         group, parameters = self.group, self.station.parameters

@@ -188,9 +188,9 @@ class NodeGroup:
 
         return touched
 
-    def ask(self, answered: Callable[[dict[str, Any]], None]) -> None:
-        """Ask the name server for the record of the group."""
-        self.station.requests.ask("find", self.name, self._touched(answered))
+    def ask(self, answered: Callable[[dict[str, Any]], None], what: str = "find") -> None:
+        """Ask the name server for the record of the group; with "group" it is certain if there is none."""
+        self.station.requests.ask(what, self.name, self._touched(answered))
 
     def command(
         self, about: str, body: Callable[[], bytes], answered: Callable[[dict[str, Any]], None],

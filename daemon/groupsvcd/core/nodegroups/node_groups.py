@@ -65,7 +65,7 @@ from .phases import Phase
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter, refuse_too_large
-from .user import CHECKPOINT, NOW, Application, Keeper, Machine, User
+from .user import CHECKPOINT, NOW, Application, Form, Keeper, Machine, User
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, BlockAsk, DataAsk, Refused, GroupIs)
 """Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
@@ -135,9 +135,9 @@ class NodeGroups:
 
     def join(
         self, name: str, attributes: dict[str, AttributeValue], user: User, machine: Machine | None = None,
-        since: int | None = None,
+        since: int | None = None, form: Form = Form.IF_NONE,
     ) -> None:  # fmt: skip
-        """``user`` takes part in the group, which is formed if there is none.
+        """``user`` takes part in the group, which is formed if there is none, unless ``form`` says otherwise.
 
         With a ``machine`` this node has the state that all entries of the group add up to, from the newest checkpoint
         on. Either all members have one or none. If the group is there already, what ``attributes`` state must be so in
@@ -150,7 +150,7 @@ class NodeGroups:
             raise ValueError("a state machine begins with the newest checkpoint: since must be CHECKPOINT or left out")
         if since is not None and since < CHECKPOINT:
             raise ValueError(f"since must be NOW, CHECKPOINT or the number of an entry, not {since}")
-        self._join(name, Application(user, attributes, machine, NOW if since is None or machine else since))
+        self._join(name, Application(user, attributes, machine, NOW if since is None or machine else since, form))
 
     def _join(self, name: str, application: Application) -> None:
         group = self._by_name.get(name)
@@ -269,6 +269,11 @@ class NodeGroups:
             self._outsiders[name] = outsider
         outsider.stranger = stranger
         return outsider.submit(tuple(bodies))
+
+    def sent_upto(self, name: str) -> int:
+        """The number of the newest entry that was sent from outside; nothing is if there is none."""
+        outsider = self._outsiders.get(name)
+        return outsider.last_n if outsider is not None else 0
 
     def outstanding(self, name: str) -> int:
         """How many entries of this node are on their way to the group."""

@@ -50,6 +50,7 @@ class Outsider:
         self._over = over
         self._is_carried = is_carried
         self._waiting: list[bytes] = []
+        self.last_n = 0  # of what was submitted here
         self._known_seq = 0
         self._told_at = -math.inf
         self._heard_at = self.turn.now
@@ -64,8 +65,10 @@ class Outsider:
                 return False
             self._waiting.extend(bodies)
             return True
-        if not self.submitter.submit(bodies):
+        first = self.submitter.submit(bodies)
+        if not first:
             return False
+        self.last_n = first + len(bodies) - 1
         if self._known_seq and self.turn.now - self._told_at <= self.station.parameters.timers.repeat_first:
             self.submitter.send_new(self._known_seq)
         else:

@@ -10,13 +10,14 @@ restart, it begins with the checkpoint of our own copy.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .backlog import Backlogs
 from .phases import Phase
 from .prescreen import problem_with
 from .roll import decode_checkpoint
-from .user import NOW, Application, Machine, User
+from .user import GROUP_EXISTS, NO_SUCH_GROUP, NOW, Application, Form, Machine, TurnedAway, User
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
@@ -44,7 +45,7 @@ class Participants:
         group = self._group
         brought = [other.machine for other in self.applications if other.machine is not None]
         present = self.machine or (brought[0] if brought else None)  # perhaps it waits for its user to have joined
-        problem = problem_with(application, group.settings, present) if group.id else ""
+        problem = self._problem_with(application, present) if group.id else ""
         if problem:
             group.turn.mark("group-prescreened")
             application.user.lost(problem)
@@ -64,12 +65,36 @@ class Participants:
         """It is to apply what comes once its user has joined."""
         self.machine = self._machine_user = None
 
-    def prescreen(self) -> None:
+    def _problem_with(
+        self, application: Application, present: Machine | None, formed_for: Sequence[Application] = ()
+    ) -> str:
+        """Why this one cannot take part in the group, which is there; "" if it can."""
+        if application.form is Form.ONLY and application not in formed_for:
+            return GROUP_EXISTS
+        text = problem_with(application, self._group.settings, present)
+        return TurnedAway.because("attributes mismatch", text) if text else ""
+
+    @property
+    def former(self) -> Application | None:
+        """The first that wants the group formed."""
+        return next((application for application in self.applications if application.form is not Form.NEVER), None)
+
+    @property
+    def only_form(self) -> bool:
+        """Whether nobody wants to know of a group that is there."""
+        return self.applications != [] and all(one.form is Form.ONLY for one in self.applications)
+
+    def there_is_no_group(self) -> None:
+        """Certainly: who only wanted to find it takes no part."""
+        for application in [one for one in self.applications if one.form is Form.NEVER]:
+            self.turn_away(application, NO_SUCH_GROUP)
+
+    def prescreen(self, formed_for: Sequence[Application] = ()) -> None:
         """It is known what the group is: who asked for another one does not take part in it."""
         owner_first = sorted(self.applications, key=lambda application: application.user is not self._machine_user)
         for application in owner_first:
             present = self.machine if application.user is not self._machine_user else None
-            problem = problem_with(application, self._group.settings, present)
+            problem = self._problem_with(application, present, formed_for)
             if problem:
                 self._group.turn.mark("group-prescreened")
                 self.turn_away(application, problem)

@@ -30,8 +30,8 @@ from ..turn import Turn
 OUTSTANDING_ENTRIES_MAX = 4_096
 """Submissions of one node on their way to one group. Far above what hides the latency of a round trip."""
 
-PAYLOAD_BYTES_MAX = 4 * 1024 * 1024
-"""Of one submission: half of what a frame may be."""
+PAYLOAD_BYTES_MAX = 4 * 1024 * 1024 + 64 * 1024
+"""Of one submission: the largest payload of a client with what a command says besides; half of what a frame may be."""
 
 OUTSTANDING_BYTES_MAX = 16 * 1024 * 1024
 """The same in bytes."""

@@ -6,8 +6,9 @@ always within a step of the engine.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import attrs
 
@@ -19,6 +20,31 @@ NOW = -1
 
 CHECKPOINT = -2
 """Begin after the newest advertised checkpoint; with a machine, with its state."""
+
+
+class Form(enum.Enum):
+    """Whether a group is formed for somebody who asks for it."""
+
+    IF_NONE = "if there is none"
+    ONLY = "only if there is none: else it takes no part"
+    NEVER = "never: if there is none it takes no part"
+
+
+class TurnedAway(str):
+    """Why somebody takes no part in a group, in words, as ``User.lost`` is told; ``kind`` is the same for programs."""
+
+    kind: Literal["no such group", "group exists", "attributes mismatch"]
+
+    @classmethod
+    def because(cls, kind: Literal["no such group", "group exists", "attributes mismatch"], text: str) -> TurnedAway:
+        """The reason of this kind."""
+        made = cls(text)
+        made.kind = kind
+        return made
+
+
+NO_SUCH_GROUP = TurnedAway.because("no such group", "there is no such group")
+GROUP_EXISTS = TurnedAway.because("group exists", "there is such a group already")
 
 
 class User(Protocol):
@@ -77,6 +103,7 @@ class Application:
     attributes: dict[str, AttributeValue] = attrs.field(factory=dict)
     machine: Machine | None = None
     since: int = NOW  # or CHECKPOINT, or the number of the entry after which everything is wanted
+    form: Form = Form.IF_NONE
 
     @property
     def formed_with(self) -> dict[str, AttributeValue]:

@@ -12,15 +12,25 @@ assert b"red" == b.view.state
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from groupsvc.wire.notices import AnyNotice, Ended, GroupView, Notice, PhaseOpened, Refused
+from groupsvc.wire.notices import (
+    AnyNotice,
+    Ended,
+    GroupView,
+    Message,
+    Notice,
+    PhaseOpened,
+    ProviderId,
+    Refused,
+)
 from groupsvcd.core.events import LocalCall
 from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups.commands import BY_DEFAULT
 from groupsvcd.core.groups.local_group import LocalGroup
 from groupsvcd.core.groups.papers import Paper
+from groupsvcd.core.groups.process_group import ProcessGroup
 from groupsvcd.core.groups.process_groups import ProcessGroups
 from groupsvcd.core.views import AttributeValue
 from tests.unit.core.nodegroups.carriers import Carriers
@@ -41,11 +51,17 @@ class Process:
 
     # --- What it is told ---
 
-    def told(self, notice: AnyNotice, view: GroupView) -> None:
+    def told(self, notice: AnyNotice, group: ProcessGroup) -> None:
         """The next thing: never an older one."""
         assert not self.notices or self.notices[-1].seq <= notice.seq
         self.notices.append(notice)
-        self.views.append(view)
+        self.views.append(group.view)
+
+    def heard(self, seq: int, sender: ProviderId, payloads: Sequence[bytes]) -> None:
+        """Messages in a row: each is a notice of its own, as far as tests are concerned."""
+        for number, payload in enumerate(payloads, seq):
+            assert not self.notices or self.notices[-1].seq < number
+            self.notices.append(Message(number, sender, payload))
 
     def lost(self, reason: str) -> None:
         """Nothing more comes."""

@@ -1,0 +1,65 @@
+"""The votes of one node's processes in the running phase, until they are counted.
+
+B's daemon adds the votes of its processes together and sends them to the leader, all of them every time, again to a
+new leader and now and then until the phase has ended: so one that is lost or doubled changes nothing (GS-24). A
+process votes once in a phase; who votes late, twice, or without a vote is told so, and nothing changes (G4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+from ..parameters import Timers
+from .ballots import Ballot
+from .papers import Paper
+
+VOTES_BYTES_MAX = 6 * 1024 * 1024
+"""What all processes of one node may say with their votes in one phase: it goes to the leader in one frame."""
+
+VoteProblem = Literal["", "past phase", "no vote", "voted already", "too large"]
+
+
+class BallotBox:
+    """Papers of this node for one phase."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._papers: dict[int, Paper] = {}
+        self._bytes = 0
+        self.repeat_at = math.inf
+        self._wait = timers.repeat_first
+
+    def empty(self) -> None:
+        """Another phase has begun."""
+        self._papers, self._bytes = {}, 0
+        self.repeat_at = math.inf
+
+    def take(self, running: Ballot | None, node: tuple[str, int], ballot: int, phase: int, paper: Paper) -> VoteProblem:
+        """A process of this node votes in that phase; why that does not count, or ""."""
+        if running is None or (ballot, phase) != (running.id, running.phase):
+            return "past phase"
+        if (*node, paper.provider) not in running.electorate:
+            return "no vote"
+        if paper.provider in self._papers:
+            return "voted already"
+        size = len(paper.state or b"") + len(paper.message or b"")
+        if self._bytes + size > VOTES_BYTES_MAX:
+            return "too large"
+        self._papers[paper.provider] = paper
+        self._bytes += size
+        return ""
+
+    def hurry(self) -> None:
+        """Send again soon: somebody has voted, or somebody else leads."""
+        self._wait = self._timers.repeat_first
+
+    def send(self, running: Ballot | None, now: float, send: Callable[[Ballot, tuple[Paper, ...]], None]) -> None:
+        """Send all that were cast, if there are any, and again in a while."""
+        if running is None or not self._papers:
+            self.repeat_at = math.inf
+            return
+        self.repeat_at = now + self._wait
+        self._wait = min(2 * self._wait, self._timers.repeat_max)
+        send(running, tuple(self._papers.values()))

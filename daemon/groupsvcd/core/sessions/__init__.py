@@ -1,0 +1,1 @@
+"""Client sessions: what an application does in groups, beyond the life of one connection."""

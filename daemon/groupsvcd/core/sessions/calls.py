@@ -1,0 +1,63 @@
+"""One request of a session, until it has its one answer (K1).
+
+Whoever works on it answers it: as asked, as a problem, or, when its time is over, as late. Whatever comes second
+changes nothing, so that nobody has to know who was first. *Failed* is said only of what certainly did not happen, and
+will not; what may have happened is *unknown*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from groupsvc.wire.client_messages import AnyClientReply, Problem
+
+from .alarms import Alarm
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class Call:
+    """A request that waits."""
+
+    __slots__ = ("_alarm", "_late", "about", "id", "is_open", "may_have_happened", "session")
+
+    def __init__(self, session: Session, id: int, about: str, timeout: float, late: Callable[[], None]) -> None:
+        self.session = session
+        self.id = id
+        self.about = about  # for people: "join 'db'"
+        self.is_open = True
+        self.may_have_happened = False  # once it has left for where it is done
+        self._late = late
+        self._alarm: Alarm = session.desk.alarms.after(timeout, late)
+
+    def answer(self, reply: AnyClientReply) -> None:
+        """This is what came of it, if nothing else has before."""
+        if self.is_open:
+            self.is_open = False
+            self._alarm.take_back()
+            self.session.calls.discard(self)
+            self.session.tell(reply)
+
+    def stop(self) -> None:
+        """Nobody is there any more to be answered."""
+        self.is_open = False
+        self._alarm.take_back()
+
+    def fail(self, code: str, text: str) -> None:
+        """It certainly did not happen."""
+        self.answer(Problem(self.id, "failed", code, text))
+
+    def not_known(self, code: str, text: str) -> None:
+        """It may have happened."""
+        self.answer(Problem(self.id, "unknown", code, text))
+
+    def give_up(self, reason: str) -> None:
+        """What it waits for does not come any more."""
+        (self.not_known if self.may_have_happened else self.fail)("lost", f"{self.about}: {reason}")
+
+    def extend(self, seconds: float, late: Callable[[], None]) -> None:
+        """Its time is over, but it waits so much longer for the last word."""
+        self._alarm.take_back()
+        self._alarm = self.session.desk.alarms.after(seconds, late)

@@ -1,0 +1,43 @@
+"""What all sessions of a node share: the node's groups, its place in the domain, what it asks the name server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import TYPE_CHECKING
+
+import attrs
+
+from groupsvc.wire.client_messages import AnyClientRequest
+
+from ..domain.member import Member
+from ..domain.requests import Requests
+from ..groups.process_groups import ProcessGroups
+from ..nodegroups.node_groups import NodeGroups
+from ..turn import Turn
+from .alarms import Alarms
+
+if TYPE_CHECKING:
+    from .hosts import Hosts
+    from .outside import Outside
+
+
+@attrs.define
+class Desk:
+    """One per engine."""
+
+    turn: Turn
+    member: Member
+    requests: Requests
+    node_groups: NodeGroups
+    processes: ProcessGroups
+    rng: Random
+    alarms: Alarms
+    elsewhere: Callable[[int, AnyClientRequest], None]  # who answers what concerns no session
+    outside: Outside = attrs.field(init=False)
+    hosts: Hosts = attrs.field(init=False)
+
+    @property
+    def good_for(self) -> float:
+        """What is left of this node's lease: for so long what it tells is true. 0 while it has none."""
+        return 0.0 if self.member.isolated else max(0.0, self.member.lease_until - self.turn.now)

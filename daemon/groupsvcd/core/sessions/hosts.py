@@ -1,0 +1,97 @@
+"""The group ``_hosts``: which nodes are up, for whoever wants to watch that (GS-37).
+
+It is no group with a stream. Every node has the domain's list of nodes, and this shows it as if it were one: the nodes
+that are up are its providers, the version of the list is the number of the entry. Two nodes that show the same version
+show the same hosts. A node that is declared down, or comes back as another process, has failed; one that said goodbye
+has left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from groupsvc.wire.client_messages import SubscribeAsk, Subscribed, Told
+from groupsvc.wire.notices import AnyNotice, GroupView, Joined, Left, Provider, ProviderId
+
+from ..groups.commands import FailureCause
+
+if TYPE_CHECKING:
+    from .desk import Desk
+    from .session import Session
+
+NAME = "_hosts"
+
+
+class HostWatch:
+    """One subscription to the hosts."""
+
+    def __init__(self, hosts: Hosts, session: Session, member: int) -> None:
+        self._hosts, self.session, self.member = hosts, session, member
+
+    def end(self, cause: FailureCause) -> None:
+        """It watches no longer."""
+        self._hosts.forget(self)
+
+    def responds(self, *, does: bool) -> None:
+        """Nobody waits for a subscriber."""
+
+    def catch_up(self) -> None:
+        """The list changes too rarely for anything to be left out."""
+
+
+class Hosts:
+    """The nodes that are up, as this node's list has them."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._version = 0
+        self._up: dict[str, Provider] = {}
+        self._watches: dict[int, HostWatch] = {}
+
+    def subscribe(self, session: Session, ask: SubscribeAsk) -> None:
+        """Somebody wants to watch."""
+        self.look()
+        watch = HostWatch(self, session, self._desk.processes.next_number())
+        self._watches[watch.member] = session.parts[watch.member] = watch
+        session.tell(Subscribed(ask.id, watch.member, {}, self.view))
+
+    def forget(self, watch: HostWatch) -> None:
+        """It watches no longer."""
+        self._watches.pop(watch.member, None)
+
+    @property
+    def view(self) -> GroupView:
+        """The nodes that are up, by name."""
+        providers = tuple(self._up[name] for name in sorted(self._up))
+        return GroupView(self._version, self._version, providers, b"", 0, "approve")
+
+    def look(self) -> None:
+        """The list may have changed."""
+        member = self._desk.member
+        if member.list_version == self._version:
+            return
+        self._version = version = member.list_version
+        nodes = member.nodes
+        gone: dict[str, list[ProviderId]] = {"leave": [], "node_failure": []}
+        for name, provider in list(self._up.items()):
+            entry = nodes[name]
+            if entry.incarnation != provider.id[1] or entry.status != "up":
+                is_clean = entry.incarnation == provider.id[1] and entry.status == "gone"
+                gone["leave" if is_clean else "node_failure"].append(provider.id)
+                del self._up[name]
+        new: list[Provider] = []
+        for name in sorted(nodes):
+            entry = nodes[name]
+            if entry.status == "up" and name not in self._up:
+                self._up[name] = Provider((name, entry.incarnation, 0), name, b"", version)
+                new.append(self._up[name])
+        notices: list[AnyNotice] = []
+        if gone["leave"]:
+            notices.append(Left(version, tuple(gone["leave"]), "leave", version))
+        if gone["node_failure"]:
+            notices.append(Left(version, tuple(gone["node_failure"]), "node_failure", version))
+        if new:
+            notices.append(Joined(version, tuple(new), version))
+        for watch in list(self._watches.values()):
+            for notice in notices:
+                watch.session.tell(Told(watch.member, notice))

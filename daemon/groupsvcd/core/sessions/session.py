@@ -1,0 +1,272 @@
+"""One session: what a program does in groups, whatever becomes of its connections.
+
+A program opens a session on its connection to node A and is given a secret. What it asks for is counted here, what it
+is told is counted there (see ``tellings``). Its connection breaks: for ``GRACE_S`` everything goes on, and is kept. It
+resumes the session on another connection, each side says how far it has counted, the other repeats what comes after:
+nothing is lost, and nothing done twice. What still comes over the old connection is no part of the session any more.
+
+    open  -- connection lost -->  in grace  -- resumed -->  open
+    open, in grace  -- closed, process ended, grace over, overrun, node declared down -->  over
+
+A session that is over is never resumed, nor a part of it. Its providers fail, with the cause; its subscriptions end.
+
+A program is *responsive* while it says that it is alive, and that the code which answers proposals is not stuck.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from groupsvc.wire.client_messages import (
+    REPLY_CODEC,
+    AnyClientReply,
+    AnyClientRequest,
+    CloseSession,
+    Done,
+    MemberLost,
+    MessagesCame,
+    Problem,
+    SessionAlive,
+    SessionAliveAck,
+    SessionIs,
+    SessionNews,
+    Told,
+)
+from groupsvc.wire.limits import (
+    FRAME_BYTES_MAX,
+    GRACE_S,
+    MEMBERS_PER_SESSION_MAX,
+    REQUESTS_WAITING_MAX,
+    RESPONSIVE_S,
+    TIMEOUT_S_MAX,
+)
+
+from ..effects import ReplyToClient
+from ..groups.commands import FailureCause
+from .alarms import Alarm
+from .calls import Call
+from .checks import problem_with
+from .tellings import Tellings
+
+if TYPE_CHECKING:
+    from .desk import Desk
+
+TELLING_BYTES_MAX = FRAME_BYTES_MAX - 64 * 1024
+"""Of one telling: it fits into a frame."""
+
+Handler = Callable[["Session", Any], None]
+
+
+class Part(Protocol):
+    """What a session has in a group: a membership, a subscription, or what is to become one."""
+
+    member: int
+
+    def end(self, cause: FailureCause) -> None:
+        """It is over; nothing is told to it any more."""
+
+    def responds(self, *, does: bool) -> None:
+        """The program answers, or does not."""
+
+    def catch_up(self) -> None:
+        """There is room again for what had to be left out."""
+
+
+class Session:
+    """One of them."""
+
+    def __init__(self, desk: Desk, number: int, name: str, secret: bytes, handlers: dict[type, Handler]) -> None:
+        self.desk = desk
+        self.number = number
+        self.name = name
+        self.secret = secret
+        self.connection = 0  # 0: none at the moment
+        self.last_connection = 0  # whose process may still live
+        self.taken = 0  # requests that were counted
+        self.calls: set[Call] = set()
+        self.parts: dict[int, Part] = {}
+        self.names: set[tuple[str, str]] = set()  # group and name of its providers, and of who is to be one
+        self.is_over = False
+        self.ended: Callable[[Session], None] = lambda session: None
+        self.is_responsive = True
+        self._handlers = handlers
+        self._tellings = Tellings(self._send)
+        self._alive_at = desk.turn.now
+        self._grace: Alarm | None = None
+        self._silence = desk.alarms.after(RESPONSIVE_S, self._is_silent)
+
+    # --- Connections ---
+
+    def connect(self, client: int, request_id: int, seen: int) -> None:
+        """It is used on this connection from now on."""
+        self.connection = self.last_connection = client
+        if self._grace is not None:
+            self._grace.take_back()
+            self._grace = None
+        self._is_heard(is_responsive=True)
+        self._send(SessionIs(request_id, self.number, self.secret, self.taken, self.desk.good_for))
+        self._tellings.connect(seen)
+
+    def can_resume(self, seen: int) -> bool:
+        """Whether everything that comes after this is here, and nothing before it is missing there."""
+        return self._tellings.can_be_counted(seen)
+
+    def disconnect(self) -> None:
+        """Its connection is lost; the process may still live."""
+        self.connection = 0
+        self._tellings.disconnect()
+        self._grace = self.desk.alarms.after(GRACE_S, lambda: self.end("failure"))
+
+    # --- What it is told ---
+
+    def _send(self, reply: AnyClientReply) -> None:
+        if self.connection:
+            self.desk.turn.effects.append(ReplyToClient(self.connection, reply))
+
+    def tell(self, telling: AnyClientReply) -> None:
+        """The next thing, an answer or something that happened."""
+        size = len(REPLY_CODEC.encode_one(telling))
+        if size > TELLING_BYTES_MAX:
+            self._cannot_be_told(telling, size)
+        else:
+            self._put(telling, size)
+
+    def tell_messages(self, messages: MessagesCame, size: int) -> None:
+        """The same for what comes most: its size is known."""
+        self._put(messages, size)
+
+    def _put(self, telling: AnyClientReply, size: int) -> None:
+        if self.is_over:
+            return
+        self._tellings.put(telling, size)
+        if self._tellings.is_over_full:
+            reason = (
+                "its program has not counted what it was told for too long (UNCOUNTED_ITEMS_MAX, UNCOUNTED_BYTES_MAX)"
+            )
+            self.desk.turn.round_trip.append(lambda: self.lose(reason, "overrun"))  # whoever tells us is busy with it
+
+    def _cannot_be_told(self, telling: AnyClientReply, size: int) -> None:
+        """More than a frame holds: whoever it is for cannot take part in this, and is told so."""
+        text = (
+            f"{size} bytes are more than one frame holds ({FRAME_BYTES_MAX}); use fewer or smaller values in this group"
+        )
+        number = getattr(telling, "id", None)
+        if number is not None:
+            self.tell(Problem(number, "unknown", "too large", text))
+        member = getattr(telling, "member", None)
+        part = self.parts.pop(member, None) if member is not None else None
+        if part is not None:
+            self.desk.turn.round_trip.append(lambda: part.end("overrun"))
+            if isinstance(telling, Told):
+                self.tell(MemberLost(part.member, dissolved=False, reason=text))
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether who only watches has to miss something."""
+        return self._tellings.is_crowded
+
+    # --- What it asks ---
+
+    def take(self, request: AnyClientRequest) -> None:
+        """The next request."""
+        if isinstance(request, SessionAlive):
+            self._on_alive(request)
+            return
+        self.taken += 1
+        found = problem_with(request)
+        if found is not None:
+            self.tell(Problem(request.id, "usage", *found))
+            return
+        if isinstance(request, CloseSession):
+            self._close(request)
+            return
+        handler = self._handlers.get(type(request))
+        if handler is None:
+            self.desk.elsewhere(-self.number, request)
+        elif len(self.calls) >= REQUESTS_WAITING_MAX:
+            text = f"{REQUESTS_WAITING_MAX} requests of this session wait already (REQUESTS_WAITING_MAX); wait for some"
+            self.tell(Problem(request.id, "failed", "full", text))
+        else:
+            handler(self, request)
+
+    def call(self, request_id: int, about: str, timeout: float, late: Callable[[], None]) -> Call:
+        """A request that waits for its answer, so many seconds at most."""
+        wait = min(max(timeout, 0.0), TIMEOUT_S_MAX) if math.isfinite(timeout) else TIMEOUT_S_MAX
+        call = Call(self, request_id, about, wait, late)
+        self.calls.add(call)
+        return call
+
+    def has_room(self, request_id: int) -> bool:
+        """Whether it may have something more in a group; if not, that is answered."""
+        if len(self.parts) < MEMBERS_PER_SESSION_MAX:
+            return True
+        text = f"a session has at most {MEMBERS_PER_SESSION_MAX} members and subscriptions (MEMBERS_PER_SESSION_MAX)"
+        self.tell(Problem(request_id, "failed", "full", text))
+        return False
+
+    # --- Alive ---
+
+    def _on_alive(self, alive: SessionAlive) -> None:
+        if alive.seen > self._tellings.last or alive.seen < 0:
+            text = f"the session was told {self._tellings.last} things and cannot have counted {alive.seen}"
+            self._send(Problem(alive.id, "usage", "usage", text))
+            return
+        if self._tellings.can_be_counted(alive.seen):
+            self._tellings.count(alive.seen)
+        self._is_heard(is_responsive=alive.is_responsive)
+        self._send(SessionAliveAck(alive.id, self.taken, self.desk.good_for))
+        if not self.is_crowded:
+            for part in list(self.parts.values()):
+                part.catch_up()
+
+    def _is_heard(self, *, is_responsive: bool) -> None:
+        self._alive_at = self.desk.turn.now
+        self._responds(does=is_responsive)
+
+    def _is_silent(self) -> None:
+        left = self._alive_at + RESPONSIVE_S - self.desk.turn.now
+        if left <= 0:
+            self._responds(does=False)
+        self._silence = self.desk.alarms.after(left if left > 0 else RESPONSIVE_S, self._is_silent)
+
+    def _responds(self, *, does: bool) -> None:
+        if does != self.is_responsive:
+            self.is_responsive = does
+            for part in list(self.parts.values()):
+                part.responds(does=does)
+
+    # --- Its end ---
+
+    def _close(self, request: CloseSession) -> None:
+        self._give_up_calls("the session was closed")
+        self.tell(Done(request.id))
+        self.end("goodbye")
+
+    def lose(self, reason: str, cause: FailureCause) -> None:
+        """Everything that it had is lost; its program is told, if it can be."""
+        if not self.is_over:
+            self._give_up_calls(reason)
+            self._send(SessionNews("lost", reason))
+            self.end(cause)
+
+    def _give_up_calls(self, reason: str) -> None:
+        for call in sorted(self.calls, key=lambda one: one.id):
+            call.give_up(reason)
+
+    def end(self, cause: FailureCause) -> None:
+        """It is over: its providers are no more, its subscriptions end."""
+        if self.is_over:
+            return
+        self.is_over = True
+        for alarm in (self._grace, self._silence):
+            if alarm is not None:
+                alarm.take_back()
+        for call in list(self.calls):
+            call.stop()
+        self.calls.clear()
+        parts, self.parts = list(self.parts.values()), {}
+        for part in parts:
+            part.end(cause)
+        self.ended(self)

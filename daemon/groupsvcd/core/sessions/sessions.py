@@ -1,0 +1,272 @@
+"""All sessions of a node: which connection is which session's, and what all of them are told.
+
+A program says on a new connection whether it wants a new session or to go on with one. A session that is gone (closed,
+its process ended, its grace over, its daemon another one by now) is never resumed in part: the answer is *lost*,
+whatever the reason, also to who has the wrong secret. A connection without a session is served as before.
+
+What a node says of its groups is true as long as its lease lasts. So every session is told when the node has none, and
+when it has one again; and if the others declared it down meanwhile, that everything is lost.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from groupsvc.wire.client_messages import (
+    NOT_COUNTED,
+    AnyClientReply,
+    AnyClientRequest,
+    CastVote,
+    CatchUpAsk,
+    ChangeAttributesAsk,
+    ChangeStateAsk,
+    CloseSession,
+    Done,
+    ExpelAsk,
+    GoodbyeAsk,
+    GroupsAsk,
+    JoinAsk,
+    LeaveAsk,
+    Multicast,
+    OpenSession,
+    OutcomeAsk,
+    Overrun,
+    Problem,
+    ResumeSession,
+    SendAsk,
+    SessionNews,
+    SubmitOutside,
+    SubscribeAsk,
+    WhyAsk,
+)
+
+from ..domain.member import Member
+from ..domain.requests import Requests
+from ..groups.process_groups import ProcessGroups
+from ..nodegroups.node_groups import NodeGroups
+from ..turn import Turn
+from . import inquiries, proposals
+from .alarms import Alarms
+from .checks import problem_with
+from .desk import Desk
+from .hosts import NAME as HOSTS
+from .hosts import Hosts
+from .membership import Membership
+from .outside import Outside
+from .proposals import provider_of
+from .session import Handler, Session
+from .subscription import Subscription
+
+SESSIONS_MAX = 10_000
+"""Sessions of one node."""
+
+SECRET_BYTES = 16
+"""Of what resumes a session: nobody guesses it."""
+
+LOST = (
+    "there is no such session any more: it was closed, its grace has ended, or its daemon was restarted; open a new one"
+)
+
+
+class Sessions:
+    """The sessions of one node."""
+
+    def __init__(
+        self, turn: Turn, member: Member, requests: Requests, node_groups: NodeGroups, processes: ProcessGroups,
+        rng: Random,
+    ) -> None:  # fmt: skip
+        self.desk = Desk(
+            turn, member, requests, node_groups, processes, rng, Alarms(turn), lambda client, request: None
+        )
+        self.desk.outside = Outside(self.desk)
+        self.desk.hosts = Hosts(self.desk)
+        self._by_number: dict[int, Session] = {}
+        self._by_connection: dict[int, Session] = {}  # also the last one of a session in grace
+        self._left_behind: set[int] = set()  # connections whose session goes on on another one
+        self._last_number = 0
+        self._was_isolated = member.isolated
+        self._handlers: dict[type, Handler] = {
+            JoinAsk: join,
+            SubscribeAsk: subscribe,
+            GoodbyeAsk: goodbye,
+            Overrun: overrun,
+            Multicast: multicast,
+            LeaveAsk: proposals.leave,
+            ChangeStateAsk: proposals.change_state,
+            SendAsk: proposals.send,
+            ExpelAsk: proposals.expel,
+            ChangeAttributesAsk: proposals.change_attributes,
+            CastVote: proposals.vote,
+            SubmitOutside: self.desk.outside.submit,
+            CatchUpAsk: inquiries.catch_up,
+            OutcomeAsk: inquiries.outcome,
+            GroupsAsk: inquiries.groups,
+            WhyAsk: inquiries.why,
+        }
+        self._only_in_sessions = (*self._handlers, CloseSession, *NOT_COUNTED)
+
+    # --- Connections ---
+
+    def take(self, client: int, request: AnyClientRequest) -> bool:
+        """A request came over this connection; False if it concerns no session."""
+        session = self._by_connection.get(client)
+        if isinstance(request, OpenSession):
+            self._open(client, request)
+        elif isinstance(request, ResumeSession):
+            self._resume(client, request)
+        elif session is not None:
+            session.take(request)
+        elif client in self._left_behind:
+            self.desk.turn.mark("session-left-behind")  # it was repeated on the connection that its session has now
+        elif isinstance(request, self._only_in_sessions):
+            self._reply(client, Problem(request.id, "usage", "usage", "this connection has no session; open one first"))
+        else:
+            return False
+        return True
+
+    def _reply(self, client: int, reply: AnyClientReply) -> None:
+        self.desk.turn.reply(client, reply)
+
+    def _problem_with_connection(self, client: int) -> str:
+        if client in self._by_connection:
+            return "this connection has a session already; close it, or use another connection"
+        if client in self._left_behind:
+            return "the session of this connection goes on on another one; use a new connection"
+        return ""
+
+    def _open(self, client: int, ask: OpenSession) -> None:
+        found = problem_with(ask)
+        problem = self._problem_with_connection(client) or (found[1] if found is not None else "")
+        if problem:
+            self._reply(client, Problem(ask.id, "usage", "usage", problem))
+        elif len(self._by_number) >= SESSIONS_MAX:
+            text = f"this node has {SESSIONS_MAX} sessions and takes no more (SESSIONS_MAX)"
+            self._reply(client, Problem(ask.id, "failed", "full", text))
+        else:
+            self._last_number += 1
+            secret = self.desk.rng.randbytes(SECRET_BYTES)
+            session = Session(self.desk, self._last_number, ask.name, secret, self._handlers)
+            session.ended = self._ended
+            self._by_number[session.number] = self._by_connection[client] = session
+            session.connect(client, ask.id, 0)
+
+    def _resume(self, client: int, ask: ResumeSession) -> None:
+        if problem := self._problem_with_connection(client):
+            self._reply(client, Problem(ask.id, "usage", "usage", problem))
+            return
+        session = self._by_number.get(ask.session)
+        if session is None or session.secret != ask.secret:
+            self._reply(client, Problem(ask.id, "failed", "lost", LOST))
+            return
+        if not session.can_resume(ask.seen):
+            # What it says it has counted cannot be: whatever this client believes of its session is not so.
+            session.end("failure")
+            self._reply(client, Problem(ask.id, "failed", "lost", LOST))
+            return
+        del self._by_connection[session.last_connection]
+        if session.connection:
+            self._left_behind.add(session.connection)
+        self.desk.turn.mark("session-resumed")
+        self._by_connection[client] = session
+        session.connect(client, ask.id, ask.seen)
+
+    def on_gone(self, client: int, *, process_ended: bool) -> None:
+        """A connection is lost; perhaps because its process has ended, perhaps that follows."""
+        self._left_behind.discard(client)
+        session = self._by_connection.get(client)
+        if session is None:
+            return
+        if process_ended:
+            session.end("failure")
+        elif session.connection == client:
+            session.disconnect()
+
+    def _ended(self, session: Session) -> None:
+        self._by_number.pop(session.number, None)
+        self._by_connection.pop(session.last_connection, None)
+        self.desk.requests.on_client_gone(-session.number)
+
+    def reply(self, number: int, reply: AnyClientReply) -> None:
+        """An answer to what a session asked elsewhere."""
+        session = self._by_number.get(number)
+        if session is not None:
+            session.tell(reply)
+
+    # --- The node's lease ---
+
+    def look(self) -> None:
+        """Within every step: whether the node still, or again, has its lease; whether nodes came or went."""
+        member = self.desk.member
+        if member.isolated != self._was_isolated:
+            self._was_isolated = member.isolated
+            if member.isolated:
+                news = SessionNews(
+                    "suspended", "this node has lost touch with the domain: nothing happens here until it is back"
+                )
+            else:
+                news = SessionNews("resumed", "")
+            for session in list(self._by_number.values()):
+                session.tell(news)
+        self.desk.hosts.look()
+
+    def start_again(self, reason: str) -> None:
+        """This node was declared down, and so was everything that its sessions had."""
+        for session in list(self._by_number.values()):
+            session.lose(reason, "failure")
+
+    # --- Time ---
+
+    @property
+    def deadline(self) -> float:
+        """When something is to be done without a request."""
+        return self.desk.alarms.deadline
+
+    def tick(self) -> None:
+        """Time has passed."""
+        self.desk.alarms.tick()
+
+
+def join(session: Session, ask: JoinAsk) -> None:
+    """Become a provider; once per name."""
+    if (ask.group, ask.name) in session.names:
+        text = f"this session joins {ask.group!r} as {ask.name!r} already; give the second one another name"
+        session.tell(Problem(ask.id, "usage", "usage", text))
+    elif session.has_room(ask.id):
+        Membership(session, ask).arrive()
+
+
+def subscribe(session: Session, ask: SubscribeAsk) -> None:
+    """Watch a group."""
+    if not session.has_room(ask.id):
+        return
+    if ask.group == HOSTS:
+        session.desk.hosts.subscribe(session, ask)
+    else:
+        Subscription(session, ask).arrive()
+
+
+def goodbye(session: Session, ask: GoodbyeAsk) -> None:
+    """A membership or subscription ends at once."""
+    part = session.parts.get(ask.member)
+    if part is None:
+        text = f"member {ask.member} is none of this session, or no member any more"
+        session.tell(Problem(ask.id, "failed", "not a member", text))
+        return
+    part.end("goodbye")
+    session.parts.pop(ask.member, None)
+    session.tell(Done(ask.id))
+
+
+def overrun(session: Session, ask: Overrun) -> None:
+    """Its program does not read what a provider is told."""
+    part = provider_of(session, ask.id, ask.member)
+    if part is not None:
+        part.end("overrun")
+        session.tell(Done(ask.id))
+
+
+def multicast(session: Session, ask: Multicast) -> None:
+    """Ordered messages of a provider."""
+    part = provider_of(session, ask.id, ask.member)
+    if part is not None:
+        part.say(ask.id, ask.payloads)

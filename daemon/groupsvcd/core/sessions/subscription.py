@@ -1,0 +1,122 @@
+"""A subscriber: it watches a group, unseen by its members (GS-21, GS-36).
+
+It is told what was approved, from the view in the answer on. A group that is not there is not formed for it; if it
+wants to wait, this node looks again now and then until the group is there or the time is over.
+
+A program that reads too slowly does not lose its session over a subscription. When too much is kept for it already,
+what happens is left out, and counted; when there is room again it is told how much it has missed, and how the group is
+now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from groupsvc.wire.client_messages import MemberLost, NoticesMissed, SubscribeAsk, Subscribed, Told
+from groupsvc.wire.notices import AnyNotice, ProviderId
+
+from ..groups.arrivals import Arrival
+from ..groups.commands import FailureCause
+from ..groups.local_group import DISSOLVED
+from ..groups.process_group import ProcessGroup
+from ..nodegroups.user import NO_SUCH_GROUP, Form, TurnedAway
+from .attributes import attributes_of
+
+if TYPE_CHECKING:
+    from ..groups.local_group import LocalGroup
+    from .alarms import Alarm
+    from .session import Session
+
+LOOK_AGAIN_S = 0.25
+"""How often a group that is waited for is looked up."""
+
+
+class Subscription:
+    """One subscription of a session."""
+
+    def __init__(self, session: Session, ask: SubscribeAsk) -> None:
+        self.session = session
+        self.member = session.desk.processes.next_number()
+        self.group = ask.group
+        self.is_over = False
+        self.local: LocalGroup | None = None
+        self._missed = 0
+        self._wait_until = session.desk.turn.now + (ask.wait if ask.wait > 0 else 0.0)
+        self._look_again: Alarm | None = None
+        self._call = session.call(ask.id, f"subscribe to {ask.group!r}", ask.timeout, self._is_late)
+        self._arrival = Arrival({}, Form.NEVER, self._admitted, self._turned_away)
+        session.parts[self.member] = self
+
+    def arrive(self) -> None:
+        """Look for the group."""
+        if not self.is_over:
+            self.session.desk.processes.arrivals.come(self.group, self._arrival)
+
+    def _admitted(self, local: LocalGroup) -> None:
+        self.local = local
+        local.subscribe(self, self.member)
+        attributes = attributes_of(local, self.session.desk.processes)
+        self._call.answer(Subscribed(self._call.id, self.member, attributes, local.group.view))
+
+    def _turned_away(self, reason: str) -> None:
+        desk = self.session.desk
+        if reason == NO_SUCH_GROUP and desk.turn.now + LOOK_AGAIN_S <= self._wait_until:
+            self._look_again = desk.alarms.after(LOOK_AGAIN_S, self.arrive)
+            return
+        self._over()
+        code = reason.kind if isinstance(reason, TurnedAway) else "refused"
+        self._call.fail(code, f"subscribe to {self.group!r}: {reason}")
+
+    def _is_late(self) -> None:
+        self.end("goodbye")
+        self._call.fail("timed out", f"subscribe to {self.group!r}: no answer in time")
+
+    # --- What it is told ---
+
+    def told(self, notice: AnyNotice, group: ProcessGroup) -> None:
+        """Something was approved."""
+        if self.is_over:
+            return
+        if self._missed or self.session.is_crowded:
+            self._missed += 1
+        else:
+            self.session.tell(Told(self.member, notice))
+
+    def heard(self, seq: int, sender: ProviderId, payloads: Sequence[bytes]) -> None:
+        """Messages are for providers."""
+
+    def catch_up(self) -> None:
+        """There is room again: say what was missed, and how the group is."""
+        if self._missed and self.local is not None:
+            missed, self._missed = self._missed, 0
+            self.session.tell(NoticesMissed(self.member, missed, self.local.group.view))
+
+    def responds(self, *, does: bool) -> None:
+        """Nobody waits for a subscriber."""
+
+    def lost(self, reason: str) -> None:
+        """The group has ended, or this node has lost it."""
+        if self.is_over:
+            return
+        self.catch_up()
+        self._over()
+        self.session.tell(MemberLost(self.member, dissolved=reason == DISSOLVED, reason=reason))
+
+    # --- Its end ---
+
+    def _over(self) -> None:
+        self.is_over = True
+        self.session.parts.pop(self.member, None)
+
+    def end(self, cause: FailureCause) -> None:
+        """It watches no longer."""
+        if self.is_over:
+            return
+        self._over()
+        if self._look_again is not None:
+            self._look_again.take_back()
+        if self.local is None:
+            self.session.desk.processes.arrivals.give_up(self.group, self._arrival)
+        else:
+            self.local.unsubscribe(self.member)

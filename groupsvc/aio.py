@@ -1,0 +1,414 @@
+"""The same API for asyncio: the same names, with ``await``, ``async with`` and ``async for``.
+
+    from groupsvc import aio
+
+    async with aio.connect() as session:
+        async with session.join("db", on_proposal=vote) as group:
+            async for event in group.events():
+                ...
+
+``connect`` and ``join`` can also be awaited. A session belongs to the event loop it was made on. Cancelling a call
+gives up waiting for it, not the session. What does not wait (``view``, ``multicast_nowait``, ``proposal.vote``) is a
+plain call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
+from types import TracebackType
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast
+
+from . import arguments as check
+from . import asking, clock
+from .asking import DomainStatus, GroupInfo
+from .attributes import GroupAttributes, Phases
+from .connection import TIMEOUT_S
+from .errors import Failed, GroupServiceError, OutcomeUnknown, TimedOut, UsageError, WouldBlock
+from .event_buffer import EventBuffer
+from .events import Event
+from .groups import LEAVE_S
+from .holding import Held
+from .known_group import JoinedGroup, KnownGroup
+from .loop_pump import LoopPump
+from .membership_machine import Membership
+from .own_messages import MessageId
+from .session import CLOSE_S, DEFAULT_TIMEOUT_S, connect_arguments
+from .session_states import IS_OVER, SessionState
+from .views import Provider
+from .voting import Answer, Outcome, Proposal, _Manual
+from .voting_words import Vote
+
+__all__ = ["Group", "Session", "Subscription", "connect"]
+
+OnProposal = Callable[[Proposal], Vote | Answer | Awaitable[Vote | Answer | None] | None]
+OnState = TypeVar("OnState", bound=Callable[[SessionState], object])
+T = TypeVar("T", bound="Leavable")
+
+
+class Leavable(Protocol):
+    """What can be left as an async context."""
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave it."""
+
+
+class Entering(Generic[T]):
+    """Something that is awaited, or entered."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T]) -> None:
+        self._coroutine = coroutine
+        self._entered: T | None = None
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return self._coroutine.__await__()
+
+    async def __aenter__(self) -> T:
+        self._entered = await self._coroutine
+        return self._entered
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._entered is not None
+        await self._entered.__aexit__(kind, error, trace)
+
+
+def connect(
+    address: str | None = None,
+    *,
+    name: str | None = None,
+    keys: None = None,
+    timeout: float = TIMEOUT_S,
+    default_timeout: float = DEFAULT_TIMEOUT_S,
+) -> Entering[Session]:
+    """A session with the daemon of this node, or at ``address``; to be awaited or entered."""
+    where, called, wait = connect_arguments(address, name, keys, timeout)
+    default = check.seconds(default_timeout, DEFAULT_TIMEOUT_S)
+
+    async def connecting() -> Session:
+        pump = LoopPump(where, called)
+        await pump.open(wait)
+        return Session(pump, default)
+
+    return Entering(connecting())
+
+
+class Session:
+    """What a program has with its daemon; an async context manager that closes."""
+
+    def __init__(self, pump: LoopPump, default_timeout: float) -> None:
+        self._pump = pump
+        self._default_timeout = default_timeout
+
+    @property
+    def state(self) -> SessionState:
+        """CONNECTED: what is known here is true. By this process's own clock."""
+        machine = self._pump.machine
+        if machine.state is SessionState.CONNECTED and machine.valid_for(clock.now()) <= 0:
+            return SessionState.SUSPENDED  # the clock knows it before the loop had its turn
+        return machine.state
+
+    def on_state(self, callback: OnState) -> OnState:
+        """Call or await this with every new state; usable as a decorator."""
+        if not callable(callback):
+            raise UsageError("on_state needs a function of one argument, the SessionState")
+        self._pump.state_listeners.append(callback)
+        return callback
+
+    @property
+    def node(self) -> str:
+        """The node of the daemon."""
+        return self._pump.welcome.node
+
+    @property
+    def id(self) -> str:
+        """Unique: "node/incarnation/number"."""
+        welcome = self._pump.welcome
+        return f"{welcome.node}/{welcome.incarnation}/{self._pump.machine.id}"
+
+    def join(
+        self,
+        group: str,
+        *,
+        name: str | None = None,
+        attributes: GroupAttributes | None = None,
+        create: bool | None = None,
+        data: bytes = b"",
+        on_proposal: OnProposal | _Manual | None = None,
+        events: bool = False,
+        timeout: float | None = None,
+    ) -> Entering[Group]:
+        """Become a provider of ``group``; to be awaited or entered."""
+        start = asking.join(
+            self._pump.machine, group, name=name, attributes=attributes, create=create, data=data,
+            on_proposal=on_proposal, events=events,
+        )  # fmt: skip
+        wait = check.seconds(timeout, self._default_timeout)
+
+        async def joining() -> Group:
+            membership = cast(Membership, await self._pump.finish(start, wait))
+            return Group(self._pump, membership, self._default_timeout)
+
+        return Entering(joining())
+
+    def subscribe(self, group: str, *, wait: float = 0.0, timeout: float | None = None) -> Entering[Subscription]:
+        """Watch ``group``; if there is none, wait so many seconds for it to appear. To be awaited or entered."""
+        start = asking.subscribe(self._pump.machine, group, wait=wait)
+        limit = check.seconds(timeout, max(self._default_timeout, check.patience(wait)))
+
+        async def subscribing() -> Subscription:
+            membership = cast(Membership, await self._pump.finish(start, limit))
+            return Subscription(self._pump, membership, self._default_timeout)
+
+        return Entering(subscribing())
+
+    async def multicast(self, group: str, payload: bytes, *, timeout: float | None = None) -> None:
+        """A message to a group that this session is not in; returns when it is sure to be delivered."""
+        await self._finish(asking.submit(self._pump.machine, group, payload), timeout)
+
+    async def groups(self, *, timeout: float | None = None) -> tuple[GroupInfo, ...]:
+        """All groups of the domain."""
+        return cast(tuple[GroupInfo, ...], await self._finish(asking.groups(self._pump.machine), timeout))
+
+    async def status(self, *, timeout: float | None = None) -> DomainStatus:
+        """What the daemon knows of its domain."""
+        return cast(DomainStatus, await self._finish(asking.status(self._pump.machine), timeout))
+
+    async def why(self, group: str, *, timeout: float | None = None) -> tuple[Outcome, ...]:
+        """How the newest proposals of ``group`` ended, the oldest first."""
+        return cast(tuple[Outcome, ...], await self._finish(asking.why(self._pump.machine, group), timeout))
+
+    def events(self, timeout: float | None = None) -> AsyncIterator[Event]:
+        """The events of all groups and subscriptions, in the order they came; ends with the session."""
+        self._pump.check_usable()
+        machine = self._pump.machine
+        buffer = machine.start_reading_all()
+        return _iterate(self._pump, buffer, lambda: machine.state in IS_OVER, check.patience(timeout))
+
+    async def close(self) -> None:
+        """Leave everything and end; may be called again."""
+        await self._pump.close(asking.close(self._pump.machine), min(CLOSE_S, self._default_timeout))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<aio.Session {self.id} {self.state.name}>"
+
+    async def _finish(self, start: asking.Start, timeout: float | None) -> Any:
+        return await self._pump.finish(start, check.seconds(timeout, self._default_timeout))
+
+
+async def _next(pump: LoopPump, buffer: EventBuffer, has_ended: Callable[[], bool], patience: float) -> Event | None:
+    event = buffer.take()
+    if event is None:
+        pump.check_usable()
+        await pump.wait_until(lambda: not buffer.is_empty or has_ended(), clock.now() + patience)
+        event = buffer.take()
+    return event
+
+
+async def _iterate(
+    pump: LoopPump, buffer: EventBuffer, has_ended: Callable[[], bool], patience: float
+) -> AsyncIterator[Event]:
+    while (event := await _next(pump, buffer, has_ended, patience)) is not None:
+        yield event
+
+
+class Reader(KnownGroup):
+    """What ``Group`` and ``Subscription`` have in common: a view and events."""
+
+    def __init__(self, pump: LoopPump, membership: Membership, default_timeout: float) -> None:
+        self._pump = pump
+        self._membership = membership
+        self._default_timeout = default_timeout
+
+    def events(self, timeout: float | None = None) -> AsyncIterator[Event]:
+        """Events in order, until the membership ends, or none has come for ``timeout`` seconds."""
+        self._pump.check_usable()
+        buffer = self._pump.machine.start_reading(self._membership)
+        return _iterate(self._pump, buffer, lambda: self._membership.has_ended, check.patience(timeout))
+
+    async def next_event(self, timeout: float | None = None) -> Event | None:
+        """The next event; None if none comes in time, or ever."""
+        self._pump.check_usable()
+        buffer = self._pump.machine.start_reading(self._membership)
+        return await _next(self._pump, buffer, lambda: self._membership.has_ended, check.patience(timeout))
+
+    async def _finish(self, start: asking.Start, timeout: float | None) -> Any:
+        return await self._pump.finish(start, check.seconds(timeout, self._default_timeout))
+
+    async def _goodbye(self) -> None:
+        if not self._membership.has_ended:
+            with contextlib.suppress(GroupServiceError):
+                await self._finish(asking.goodbye(self._pump.machine, self._membership), LEAVE_S)
+
+
+class Subscription(Reader):
+    """Somebody who watches a group and is not in it; an async context manager."""
+
+    async def close(self) -> None:
+        """Watch no longer; may be called again."""
+        await self._goodbye()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<aio.Subscription to {self.name!r}>"
+
+
+class Group(Reader, JoinedGroup):
+    """A provider of a group: me. An async context manager that leaves, or on an exception says goodbye."""
+
+    def __init__(self, pump: LoopPump, membership: Membership, default_timeout: float) -> None:
+        super().__init__(pump, membership, default_timeout)
+        self._lost = asyncio.Event()
+        membership.on_end.append(self._lost.set)
+        if membership.has_ended:
+            self._lost.set()
+
+    async def propose_state(
+        self,
+        value: bytes,
+        *,
+        if_version: int | None = None,
+        phases: Phases | int | None = None,
+        time_limit: float | None = None,
+        on_busy: Literal["queue", "fail"] = "queue",
+        timeout: float | None = None,
+    ) -> Outcome:
+        """A new state value; with ``if_version`` only over that version, else ``StaleVersion``."""
+        how = {"phases": phases, "time_limit": time_limit, "on_busy": on_busy}
+        start = asking.propose_state(self._pump.machine, self._membership, value, if_version, **how)
+        return await self._propose(start, timeout)
+
+    async def send(
+        self,
+        payload: bytes,
+        *,
+        phases: Phases | int | None = None,
+        time_limit: float | None = None,
+        on_busy: Literal["queue", "fail"] = "queue",
+        timeout: float | None = None,
+    ) -> Outcome:
+        """A message to all providers, voted on if the group or ``phases`` says so."""
+        how = {"phases": phases, "time_limit": time_limit, "on_busy": on_busy}
+        return await self._propose(asking.send(self._pump.machine, self._membership, payload, **how), timeout)
+
+    async def expel(
+        self,
+        *providers: Provider | str,
+        reason: str = "",
+        phases: Phases | int | None = None,
+        time_limit: float | None = None,
+        on_busy: Literal["queue", "fail"] = "queue",
+        timeout: float | None = None,
+    ) -> Outcome:
+        """These are to leave, whether they want or not."""
+        how = {"phases": phases, "time_limit": time_limit, "on_busy": on_busy}
+        start = asking.expel(self._pump.machine, self._membership, providers, reason, **how)
+        return await self._propose(start, timeout)
+
+    async def change_attributes(self, *, timeout: float | None = None, **changes: object) -> Outcome:
+        """Other attributes of the group, as in ``change_attributes(time_limit=5.0)``."""
+        return await self._propose(asking.change_attributes(self._pump.machine, self._membership, changes), timeout)
+
+    async def leave(self, *, code: int = 0, timeout: float | None = None) -> Outcome:
+        """Propose that I leave."""
+        return await self._propose(asking.leave(self._pump.machine, self._membership, code), timeout)
+
+    async def goodbye(self) -> None:
+        """Leave at once, without asking anybody."""
+        await self._finish(asking.goodbye(self._pump.machine, self._membership), None)
+
+    async def _propose(self, start: asking.Start, timeout: float | None) -> Outcome:
+        self._pump.check_may_wait_for_votes(self._membership)
+        return cast(Outcome, await self._finish(start, timeout))
+
+    async def multicast(self, payload: bytes) -> MessageId:
+        """A message to all, in one order with everything else; waits only if too many are on their way."""
+        data, membership = check.payload(payload, self.name), self._membership
+        own = membership.own
+        while (message := self._try(data)) is None:
+            until = clock.now() + self._default_timeout
+            if not await self._pump.wait_until(lambda: own.has_room(len(data)) or membership.has_ended, until):
+                text = f"could not send a message to group {self.name!r}: those before it do not come back"
+                raise TimedOut(text, group=self.name)
+        return message
+
+    def multicast_nowait(self, payload: bytes) -> MessageId:
+        """The same, and ``WouldBlock`` instead of waiting."""
+        message = self._try(check.payload(payload, self.name))
+        if message is None:
+            text = f"as many messages to group {self.name!r} as may be are on their way; wait, or await flush()"
+            raise WouldBlock(text, group=self.name)
+        return message
+
+    def _try(self, payload: bytes) -> MessageId | None:
+        self._pump.check_usable()
+        asking.check_member(self._membership, "send a message")
+        own = self._membership.own
+        if not own.has_room(len(payload)):
+            return None
+        self._pump.machine.has_spoken.add(self._membership)
+        message = own.add(payload)
+        self._pump.turn_soon()
+        return message
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Returns when all of my messages have been delivered here; ``OutcomeUnknown(ids)`` if that is not known."""
+        wait = check.seconds(timeout, self._default_timeout)
+        self._pump.check_usable()
+        own = self._membership.own
+        done = await self._pump.wait_until(lambda: own.is_idle or own.error is not None, clock.now() + wait)
+        error, own.error = own.error, None
+        if error is not None:
+            raise error
+        if not done:
+            ids = own.ids()
+            text = f"after {wait:g} s {len(ids)} messages to group {self.name!r} have not come back; they may still"
+            raise OutcomeUnknown(text, ids, group=self.name)
+
+    async def outcome(self, proposal_id: str, *, timeout: float | None = None) -> Outcome:
+        """How a proposal ended, asked afterwards; ``Failed`` if it is too long ago or has not ended."""
+        start = asking.outcome(self._pump.machine, self._membership, proposal_id)
+        return cast(Outcome, await self._finish(start, timeout))
+
+    async def sync(self, timeout: float | None = None) -> int:
+        """Returns once everything that was ordered before the call has been delivered here: the number of it."""
+        return cast(int, await self._finish(asking.sync(self._pump.machine, self._membership), timeout))
+
+    def held(self, fence: int) -> Held[asyncio.Event]:
+        """A guard for what I hold under this fence."""
+        return Held(self._pump.machine, self._membership, fence, self._lost)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._membership.has_ended:
+            return
+        if kind is None:
+            with contextlib.suppress(Failed, OutcomeUnknown):
+                await self.leave(timeout=min(LEAVE_S, self._default_timeout))
+        await self._goodbye()
+
+    def __repr__(self) -> str:
+        return f"<aio.Group {self.name!r} as {self.me}>"

@@ -1,0 +1,343 @@
+"""Every call of the API as a request of the machine: what is sent, what is expected, and what it becomes.
+
+Both drivers use these, so that a blocking call and an awaited one are the same call. Each takes the arguments as the
+application gave them, refuses wrong ones, and returns a function ``start(now, timeout) -> Call``. The driver starts it
+(again, if the time is longer than a daemon waits) and waits in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from . import arguments as check
+from .attributes import GroupAttributes, attributes_of, changed, stated
+from .calls import Call
+from .errors import JoinRejected, NotAMember, UsageError
+from .membership_machine import Membership
+from .session_machine import SessionMachine
+from .views import id_of, provider_of, stranger
+from .voting import MANUAL, Outcome, outcome_of
+from .wire import client_messages as wire
+
+Start = Callable[[float, float], Call]
+
+ASK_S = 10.0
+"""For questions whose answer the daemon has at hand."""
+
+
+@attrs.frozen
+class GroupInfo:
+    """One line of the table of groups; ``leader`` and ``servers`` are nodes."""
+
+    name: str
+    id: int
+    epoch: int
+    leader: str
+    servers: tuple[str, ...]
+    attributes: GroupAttributes
+
+
+@attrs.frozen
+class NodeInfo:
+    """One line of the table of nodes."""
+
+    name: str
+    incarnation: int
+    status: str
+    address: str
+    is_voter: bool
+    is_name_server: bool
+
+
+@attrs.frozen
+class DomainStatus:
+    """What the node's daemon knows of its domain. ``trouble`` says in words what is missing, "" if nothing."""
+
+    node: str
+    incarnation: int
+    domain: str
+    role: str
+    name_server: str
+    is_suspended: bool
+    trouble: str
+    nodes: tuple[NodeInfo, ...]
+
+
+# --- Of a session --------------------------------------------------------------------------------------------
+
+
+def join(
+    machine: SessionMachine,
+    group: str,
+    *,
+    name: str | None,
+    attributes: GroupAttributes | None,
+    create: bool | None,
+    data: bytes,
+    on_proposal: object,
+    events: bool,
+) -> Start:
+    """Become a provider; the call gives the ``Membership``."""
+    check.group_name(group)
+    called, shown = check.provider_name(name, group), check.provider_data(data, group)
+    if attributes is not None and not isinstance(attributes, GroupAttributes):
+        raise UsageError(f"attributes are GroupAttributes, not a {type(attributes).__name__}", group=group)
+    if create not in (None, True, False):
+        raise UsageError(f"create is {create!r}; it must be None, True or False", group=group)
+    if not (on_proposal is None or on_proposal is MANUAL or callable(on_proposal)):
+        raise UsageError("on_proposal is a function, groupsvc.MANUAL or None", group=group)
+    wanted = {} if attributes is None else stated(attributes)
+    what = f"join group {group!r}"
+
+    def entered(answer: wire.JoinedAs | wire.OutcomeIs) -> Membership:
+        if isinstance(answer, wire.OutcomeIs):
+            outcome = outcome_of(group, answer.outcome, stranger, None)
+            raise JoinRejected(f"could not {what}: {outcome.in_words}", outcome, group=group)
+        membership = Membership(
+            machine, group, answer.member, answer.attributes, answer.view, my_id=answer.provider,
+            on_proposal=on_proposal, buffer=machine.buffer_for_new(reads=events),
+        )  # fmt: skip
+        return machine.enter(membership)
+
+    def start(now: float, timeout: float) -> Call:
+        _check_name_is_free(machine, group, called)
+        return machine.ask(
+            lambda id: wire.JoinAsk(id, group, called, shown, wanted, create, timeout),
+            (wire.JoinedAs, wire.OutcomeIs), what, now=now, timeout=timeout, group=group, convert=entered,
+        )  # fmt: skip
+
+    return start
+
+
+def _check_name_is_free(machine: SessionMachine, group: str, name: str) -> None:
+    for other in machine.members.values():
+        if other.group == group and other.me is not None and other.me.name == name:
+            text = f"this session is in group {group!r} already under the name {name!r}; give another name"
+            raise UsageError(text, group=group)
+
+
+def subscribe(machine: SessionMachine, group: str, *, wait: float) -> Start:
+    """Watch a group; the call gives the ``Membership``."""
+    check.group_name(group, may_be_reserved=True)
+    patience = check.patience(wait)
+
+    def entered(answer: wire.Subscribed) -> Membership:
+        buffer = machine.buffer_for_new(reads=True)
+        return machine.enter(
+            Membership(machine, group, answer.member, answer.attributes, answer.view, buffer=buffer)
+        )  # fmt: skip
+
+    def start(now: float, timeout: float) -> Call:
+        return machine.ask(
+            lambda id: wire.SubscribeAsk(id, group, min(patience, timeout), timeout), wire.Subscribed,
+            f"subscribe to group {group!r}", now=now, timeout=timeout, group=group, convert=entered,
+        )  # fmt: skip
+
+    return start
+
+
+def submit(machine: SessionMachine, group: str, payload: bytes) -> Start:
+    """A message of somebody who is no member."""
+    check.group_name(group)
+    payloads = (check.payload(payload, group),)
+    return lambda now, timeout: machine.ask(
+        lambda id: wire.SubmitOutside(id, group, payloads, timeout), wire.Done, f"send a message to group {group!r}",
+        now=now, timeout=timeout, group=group,
+    )  # fmt: skip
+
+
+def groups(machine: SessionMachine) -> Start:
+    """All groups of the domain."""
+
+    def listed(answer: wire.GroupsAre) -> tuple[GroupInfo, ...]:
+        return tuple(
+            GroupInfo(line.name, line.group, line.epoch, line.leader, line.servers, attributes_of(line.attributes))
+            for line in answer.groups
+        )
+
+    return lambda now, timeout: machine.ask(
+        lambda id: wire.GroupsAsk(id, timeout), wire.GroupsAre, "list the groups",
+        now=now, timeout=timeout, harmless=True, convert=listed,
+    )  # fmt: skip
+
+
+def status(machine: SessionMachine) -> Start:
+    """What the daemon knows of the domain."""
+
+    def told(found: wire.Status) -> DomainStatus:
+        nodes = tuple(
+            NodeInfo(one.name, one.incarnation, one.status, one.address, one.voter, one.name_server)
+            for one in found.nodes
+        )
+        return DomainStatus(
+            found.node, found.incarnation, found.domain, found.role, found.name_server, found.suspended,
+            found.trouble, nodes,
+        )  # fmt: skip
+
+    return lambda now, timeout: machine.ask(
+        wire.StatusAsk, wire.Status, "ask for the status", now=now, timeout=timeout, harmless=True, convert=told
+    )
+
+
+def why(machine: SessionMachine, group: str) -> Start:
+    """How the newest proposals of a group ended, the oldest first."""
+    check.group_name(group, may_be_reserved=True)
+
+    def told(answer: wire.OutcomesAre) -> tuple[Outcome, ...]:
+        known = {one.id: provider_of(one) for one in answer.view.providers}
+        for _, found in answer.outcomes:  # who came and left since is known by its name from its own join
+            known.update((one.id, provider_of(one)) for one in found.subject.joining if one.id not in known)
+        return tuple(
+            outcome_of(group, found, lambda id: known.get(id) or stranger(id), None) for _, found in answer.outcomes
+        )
+
+    return lambda now, timeout: machine.ask(
+        lambda id: wire.WhyAsk(id, group, timeout), wire.OutcomesAre, f"ask how proposals of group {group!r} ended",
+        now=now, timeout=timeout, harmless=True, group=group, convert=told,
+    )  # fmt: skip
+
+
+def close(machine: SessionMachine) -> Start:
+    """The session ends."""
+    return lambda now, timeout: machine.ask(
+        wire.CloseSession, wire.Done, "close the session", now=now, timeout=timeout, harmless=True
+    )
+
+
+# --- Of a membership ------------------------------------------------------------------------------------------
+
+
+def check_member(membership: Membership, what: str) -> None:
+    """Raise if it takes no part any more."""
+    if membership.has_ended:
+        text = (
+            f"could not {what} in group {membership.group!r}: no longer a member ({membership.end_reason}); join again"
+        )
+        raise NotAMember(text, group=membership.group)
+
+
+def _propose(
+    machine: SessionMachine, membership: Membership, what: str, make: Callable[[int, float], wire.AnyClientRequest]
+) -> Start:
+    def ended(answer: wire.OutcomeIs) -> Outcome:
+        return membership.outcome(answer.outcome, answer.seq)
+
+    def start(now: float, timeout: float) -> Call:
+        check_member(membership, what)
+        return machine.ask(
+            lambda id: make(id, timeout), wire.OutcomeIs, f"{what} in group {membership.group!r}",
+            now=now, timeout=timeout, group=membership.group, convert=ended,
+        )  # fmt: skip
+
+    return start
+
+
+def propose_state(
+    machine: SessionMachine, membership: Membership, value: bytes, if_version: int | None, **how: Any
+) -> Start:
+    """A new state value."""
+    group, number = membership.group, membership.number
+    state = check.payload(value, group, what="a state value")
+    expected = check.version(if_version, group)
+    phases, limit, fails = _how(group, **how)
+    return _propose(
+        machine, membership, "change the state",
+        lambda id, timeout: wire.ChangeStateAsk(id, number, phases, limit, fails, timeout, state, expected),
+    )  # fmt: skip
+
+
+def send(machine: SessionMachine, membership: Membership, payload: bytes, **how: Any) -> Start:
+    """A message by ballot."""
+    group, number = membership.group, membership.number
+    message = check.payload(payload, group)
+    phases, limit, fails = _how(group, **how)
+    return _propose(
+        machine, membership, "send a message",
+        lambda id, timeout: wire.SendAsk(id, number, phases, limit, fails, timeout, message),
+    )  # fmt: skip
+
+
+def expel(
+    machine: SessionMachine, membership: Membership, providers: tuple[object, ...], reason: str, **how: Any
+) -> Start:
+    """These are to leave."""
+    group, number = membership.group, membership.number
+    targets, why = check.providers(providers, group), check.reason(reason, group)
+    phases, limit, fails = _how(group, **how)
+    return _propose(
+        machine, membership, f"expel {', '.join(str(one) for one in providers)}",
+        lambda id, timeout: wire.ExpelAsk(id, number, phases, limit, fails, timeout, targets, why),
+    )  # fmt: skip
+
+
+def change_attributes(machine: SessionMachine, membership: Membership, changes: dict[str, object]) -> Start:
+    """Other attributes."""
+    number, plain = membership.number, changed(changes)
+    return _propose(
+        machine, membership, f"change {', '.join(changes)}",
+        lambda id, timeout: wire.ChangeAttributesAsk(
+            id, number, check.BY_DEFAULT, check.BY_DEFAULT, False, timeout, plain
+        ),
+    )  # fmt: skip
+
+
+def _how(group: str, *, phases: object, time_limit: object, on_busy: object) -> tuple[int, float, bool]:
+    return check.phases(phases, group), check.time_limit(time_limit, group), check.fails_if_busy(on_busy, group)
+
+
+def leave(machine: SessionMachine, membership: Membership, code: int) -> Start:
+    """Propose that this provider leaves."""
+    number, with_code = membership.number, check.whole(code, "code", membership.group)
+    return _propose(
+        machine, membership, "leave", lambda id, timeout: wire.LeaveAsk(id, number, with_code, timeout)
+    )  # fmt: skip
+
+
+def goodbye(machine: SessionMachine, membership: Membership) -> Start:
+    """Leave at once: nothing is told after it."""
+
+    def start(now: float, timeout: float) -> Call:
+        check_member(membership, "say goodbye")
+        call = machine.ask(
+            lambda id: wire.GoodbyeAsk(id, membership.number), wire.Done, f"say goodbye to group {membership.group!r}",
+            now=now, timeout=timeout, group=membership.group,
+        )  # fmt: skip
+        machine.part(membership, "it said goodbye")
+        return call
+
+    return start
+
+
+def sync(machine: SessionMachine, membership: Membership) -> Start:
+    """Until everything ordered before has been told here."""
+
+    def start(now: float, timeout: float) -> Call:
+        check_member(membership, "catch up")
+        return machine.ask(
+            lambda id: wire.CatchUpAsk(id, membership.number, timeout), wire.CaughtUp,
+            f"catch up with group {membership.group!r}", now=now, timeout=timeout, harmless=True,
+            group=membership.group, convert=lambda answer: answer.seq,
+        )  # fmt: skip
+
+    return start
+
+
+def outcome(machine: SessionMachine, membership: Membership, proposal: object) -> Start:
+    """How a proposal ended."""
+    id_there = id_of(proposal) if isinstance(proposal, str) else None
+    if id_there is None:
+        text = f"{proposal!r} is no id of a proposal (node/incarnation/number), as in outcome.proposal.id"
+        raise UsageError(text, group=membership.group)
+
+    def start(now: float, timeout: float) -> Call:
+        check_member(membership, "ask for an outcome")
+        return machine.ask(
+            lambda id: wire.OutcomeAsk(id, membership.number, id_there), wire.OutcomeIs,
+            f"ask how proposal {proposal} in group {membership.group!r} ended", now=now, timeout=timeout, harmless=True,
+            group=membership.group, convert=lambda answer: membership.outcome(answer.outcome, answer.seq),
+        )  # fmt: skip
+
+    return start

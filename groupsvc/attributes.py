@@ -1,0 +1,127 @@
+"""What a group can be asked to be (``GroupAttributes``), and its form on the wire.
+
+The attributes are settled by whoever forms the group. Who joins later with attributes of its own states what it relies
+on: every one that differs from the default must be so in the group, else ``AttributesMismatch`` names it. So only
+those travel; a daemon that does not know an attribute refuses it by name, and one that nobody uses costs nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import attrs
+
+from .errors import UsageError
+from .voting_words import Vote
+from .wire.notices import AttributeValue
+
+
+class Phases(enum.Enum):
+    """ONE: what is proposed happens, nobody is asked. N: it is voted on, as often as the votes ask for."""
+
+    ONE = "one"
+    N = "n"
+
+
+class Batch(enum.Enum):
+    """What is collected for a while and voted on as one."""
+
+    NONE = "none"
+    JOINS = "joins"
+    LEAVES = "leaves"
+    BOTH = "both"
+
+
+def _no_continue(instance: object, attribute: attrs.Attribute[Any], value: Vote) -> None:
+    if value not in (Vote.APPROVE, Vote.REJECT):
+        raise UsageError(
+            f"default_vote is {value!r}; it must be Vote.APPROVE or Vote.REJECT, nobody goes on by default"
+        )
+
+
+def _is(enumeration: type[enum.Enum]) -> Any:
+    def check(instance: object, attribute: attrs.Attribute[Any], value: object) -> None:
+        if not isinstance(value, enumeration):
+            raise UsageError(f"{attribute.name} is {value!r}; it must be a {enumeration.__name__}")
+
+    return check
+
+
+def _phases() -> Any:
+    return attrs.field(default=Phases.ONE, validator=_is(Phases))
+
+
+@attrs.frozen(kw_only=True)
+class GroupAttributes:
+    """How a group works; what is None is left to the service."""
+
+    client_version: str = ""
+    batch: Batch = attrs.field(default=Batch.NONE, validator=_is(Batch))
+    batch_window: float = 0.05
+    join_phases: Phases = _phases()
+    leave_phases: Phases = _phases()
+    failure_phases: Phases = _phases()
+    state_phases: Phases = _phases()
+    message_phases: Phases = _phases()
+    default_vote: Vote = attrs.field(default=Vote.APPROVE, validator=_no_continue)
+    time_limit: float = 30.0
+    replicas: int = 3
+    data_k: int | None = None
+    commit_k: int | None = None
+    checkpoint_k: int | None = None
+    checkpoint_every: int = 50_000
+    logical_lifetime: int | None = None
+    inline_bytes_max: int | None = None
+    delivery: Literal["safe", "fast"] = "safe"
+    durable: bool = False
+    on_quorum_lost: Literal["continue", "dissolve", "wait"] | None = None
+    exclusive: bool = False
+    source_group: str | None = None
+    history_entries_max: int | None = None
+    history_bytes_max: int | None = None
+
+
+_FIELDS = attrs.fields_dict(GroupAttributes)
+_ENUMS: dict[str, type[enum.Enum]] = {
+    "batch": Batch,
+    "default_vote": Vote,
+    **dict.fromkeys(("join_phases", "leave_phases", "failure_phases", "state_phases", "message_phases"), Phases),
+}
+
+
+def stated(attributes: GroupAttributes) -> dict[str, AttributeValue]:
+    """What is said on the wire: everything that differs from the default."""
+    found = {name: getattr(attributes, name) for name in _FIELDS}
+    return {name: _plain(value) for name, value in found.items() if value != _FIELDS[name].default}
+
+
+def changed(changes: Mapping[str, object]) -> dict[str, AttributeValue]:
+    """The same for changes of some attributes; ``UsageError`` for a name nobody knows, or a value that cannot be."""
+    if not changes:
+        raise UsageError("change_attributes needs at least one attribute, as in change_attributes(time_limit=5.0)")
+    unknown = sorted(set(changes) - set(_FIELDS))
+    if unknown:
+        raise UsageError(f"no group has an attribute {unknown[0]!r}; there are {', '.join(_FIELDS)}")
+    try:
+        GroupAttributes(**changes)  # type: ignore[arg-type]  # what is of a wrong kind is what we look for
+    except TypeError as problem:
+        raise UsageError(str(problem)) from None
+    return {name: _plain(value) for name, value in changes.items()}
+
+
+def attributes_of(found: Mapping[str, AttributeValue]) -> GroupAttributes:
+    """What the daemon says of a group; attributes of a newer daemon that we do not know are left out."""
+    known: dict[str, Any] = {name: value for name, value in found.items() if name in _FIELDS}
+    for name, enumeration in _ENUMS.items():
+        if name in known:
+            known[name] = enumeration(known[name])
+    return GroupAttributes(**known)
+
+
+def _plain(value: object) -> AttributeValue:
+    plain = value.value if isinstance(value, enum.Enum) else value
+    if plain is None or isinstance(plain, bool | int | float | str):
+        return plain
+    raise UsageError(f"{value!r} cannot be the value of an attribute")

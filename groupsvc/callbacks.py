@@ -1,0 +1,60 @@
+"""The thread on which a session runs the application's callbacks, one at a time.
+
+Not on the thread that reads the socket: a callback may call the API, and that call needs somebody to read. Not on a new
+thread for each: two votes of one member would overtake each other. It is started when the first callback is due.
+
+While a callback runs, the machine knows since when; a program whose callback hangs is announced to its groups as
+unresponsive, not as dead.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+_log = logging.getLogger("groupsvc.client")
+
+Task = Callable[[], None]
+
+
+class Callbacks:
+    """A queue of things to run, and the thread that runs them."""
+
+    def __init__(self, name: str, busy: Callable[[bool], None]) -> None:
+        self._name = name
+        self._busy = busy
+        self._tasks: SimpleQueue[Task | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._is_over = False
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller *is* a callback."""
+        return self._thread is not None and threading.get_ident() == self._thread.ident
+
+    def put(self, task: Task) -> None:
+        """Run this after those before it. Called by one thread at a time."""
+        if self._is_over:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+        self._tasks.put(task)
+
+    def end(self) -> None:
+        """Nothing more is run after what was put before."""
+        if not self._is_over:
+            self._is_over = True
+            self._tasks.put(None)
+
+    def _run(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            self._busy(True)
+            try:
+                task()
+            except Exception:
+                _log.exception("a callback of the application raised an error")
+            finally:
+                self._busy(False)

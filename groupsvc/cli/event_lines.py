@@ -1,0 +1,88 @@
+"""An event as a line for people and as an object for programs.
+
+Both are functions of the event alone, so that what ``watch`` prints can be tested without watching anything.
+"""
+
+from __future__ import annotations
+
+from .. import (
+    AttributesChanged,
+    Dissolved,
+    Event,
+    Joined,
+    Left,
+    Lost,
+    Overrun,
+    Provider,
+    Resumed,
+    StateChanged,
+    Suspended,
+    View,
+)
+from .group_questions import provider_object, view_object
+from .tables import in_json, shown
+
+
+def first_line(view: View) -> str:
+    """What there was when the watching began."""
+    noun = "provider" if len(view.providers) == 1 else "providers"
+    state = f"state {shown(view.state)}, version {view.state_version}"
+    return f"{len(view.providers)} {noun}: {_names(view.providers)}; {state}"
+
+
+def line_of(event: Event) -> str:
+    """What happened, without when and where."""
+    match event:
+        case Joined(providers=providers):
+            return f"joined: {_names(providers)}"
+        case Left(providers=providers, cause=cause, code=code, reason=reason):
+            more = (f", code {code}" if code else "") + (f", {reason}" if reason else "")
+            return f"left: {_names(providers)} ({cause.name}{more})"
+        case StateChanged(value=value, version=version):
+            return f"state: {shown(value)}, version {version}"
+        case AttributesChanged(changes=changes):
+            return "attributes: " + ", ".join(f"{name} = {value!r}" for name, value in changes)
+        case Suspended(reason=reason):
+            return f"suspended: {reason or 'no word from the daemon'}"
+        case Resumed():
+            return "resumed: nothing was missed"
+        case Lost(reason=reason):
+            return f"lost: {reason}"
+        case Dissolved(reason=reason):
+            return f"dissolved: {reason or 'the last provider has left'}"
+        case Overrun(missed=missed):
+            return f"overrun: {missed} events were not read in time and are left out"
+        case _:
+            return type(event).__name__.lower()
+
+
+def first_object(group: str, view: View) -> dict[str, object]:
+    """The first line of ``watch --json``."""
+    return {"event": "view", "group": group, **view_object(view)}
+
+
+def object_of(event: Event) -> dict[str, object]:
+    """The other lines: ``event`` is the name of its class."""
+    found: dict[str, object] = {"event": type(event).__name__, "group": event.group}
+    seq = getattr(event, "seq", None)
+    if seq is not None:
+        found["seq"] = seq
+    match event:
+        case Joined(providers=providers, view=view):
+            found |= {"providers": [provider_object(one) for one in providers], "fence": view.fence}
+        case Left(providers=providers, cause=cause, code=code, reason=reason, view=view):
+            found |= {"providers": [provider_object(one) for one in providers], "fence": view.fence}
+            found |= {"cause": cause.name, "code": code, "reason": reason}
+        case StateChanged(value=value, version=version):
+            found |= {**in_json("state", value), "state_version": version}
+        case AttributesChanged(changes=changes):
+            found["changes"] = dict(changes)
+        case Suspended(reason=reason) | Lost(reason=reason) | Dissolved(reason=reason):
+            found["reason"] = reason
+        case Overrun(missed=missed):
+            found["missed"] = missed
+    return found
+
+
+def _names(providers: tuple[Provider, ...]) -> str:
+    return ", ".join(f"{one.name or one.id} at {one.node}" for one in providers) or "none"

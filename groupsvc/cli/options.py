@@ -1,0 +1,70 @@
+"""What the commands have in common: the options of those that ask a daemon, and what may be typed.
+
+Every family of commands has a file with a function ``add(commands)``, which adds its parsers; ``main`` calls them all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from ..connection import TIMEOUT_S
+from ..wire.limits import GROUP_NAME_CHARS_MAX
+from .exit_codes import EXIT_CODES_TEXT, ExitCode
+
+Command = Callable[[argparse.Namespace], ExitCode]
+
+if TYPE_CHECKING:
+    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
+
+
+def asking(commands: Commands, name: str, command: Command, *, help: str, example: str) -> argparse.ArgumentParser:
+    """A command that asks a daemon; ``example`` is shown under its help."""
+    parser = commands.add_parser(
+        name,
+        help=help,
+        description=help[0].upper() + help[1:] + ".",
+        epilog=f"example:\n  {example}\n\n{EXIT_CODES_TEXT}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--address", help="client socket of the daemon (default: GROUPSVC_ADDRESS, else this node's daemon)"
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=TIMEOUT_S, metavar="S", help=f"seconds to wait (default {TIMEOUT_S:g})"
+    )
+    parser.add_argument("--json", action="store_true", help="print an object for programs")
+    parser.set_defaults(command=command)
+    return parser
+
+
+def group_argument(parser: argparse.ArgumentParser) -> None:
+    """The group that the command is about."""
+    parser.add_argument("group", type=readable, metavar="GROUP", help="name of the group")
+
+
+def readable(text: str) -> str:
+    """A name as typed; bytes that are no text and endless ones are refused without being repeated."""
+    if not text.isprintable() or len(text) > GROUP_NAME_CHARS_MAX:
+        raise argparse.ArgumentTypeError(f"a name is printable text of at most {GROUP_NAME_CHARS_MAX} characters")
+    return text
+
+
+def seconds(text: str) -> float:
+    """A time span; nan, and what is negative, is none."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not found >= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return found
+
+
+def count(text: str) -> int:
+    """A number from zero on."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 0 on")
+    return int(text)

@@ -1,0 +1,42 @@
+"""What people read: columns that line up, and bytes as text where they are text.
+
+State values and messages are bytes to the service. Most are text to those who wrote them, so text is shown as text, in
+quotes; everything else as Python writes bytes. Programs get both forms (``in_json``) and need not guess.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+
+SHOWN_CHARS_MAX = 120
+"""Of a value in a line for people; programs get all of it."""
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with the cells of each column below one another."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def shown(value: bytes) -> str:
+    """A value in quotes, its beginning if it is long."""
+    text = _text(value)
+    found = repr(value if text is None else text)
+    if len(found) <= SHOWN_CHARS_MAX:
+        return found
+    return f"{found[:SHOWN_CHARS_MAX]}… ({len(value)} bytes)"
+
+
+def in_json(name: str, value: bytes) -> dict[str, str | None]:
+    """A value under ``name`` as text, null if it is none, and as base64 always."""
+    return {name: _text(value), f"{name}_base64": base64.b64encode(value).decode()}
+
+
+def _text(value: bytes) -> str | None:
+    """None if it is no text that could be shown."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if all(char.isprintable() or char in "\n\t" for char in text) else None

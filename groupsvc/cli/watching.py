@@ -1,0 +1,78 @@
+"""``groupsvc watch``: what happens in a group, a line for each event, until Ctrl-C.
+
+It subscribes: the providers do not see it, it has no vote, and it is told what was approved: who came and left, the
+state value, attributes. It is not told messages, which are for providers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from typing import TYPE_CHECKING
+
+from .. import Dissolved, Event, Lost, Subscription
+from . import event_lines
+from .exit_codes import ExitCode
+from .group_questions import connected
+from .options import asking, group_argument, seconds
+
+if TYPE_CHECKING:
+    from .options import Commands
+
+
+def add(commands: Commands) -> None:
+    """Add the parser of this family."""
+    watch = asking(
+        commands, "watch", _watch, help="what happens in a group, one line for each event, until Ctrl-C",
+        example="groupsvc watch db --for 60",
+    )  # fmt: skip
+    group_argument(watch)
+    watch.add_argument(
+        "--for", type=seconds, default=math.inf, dest="duration", metavar="S", help="end after S seconds"
+    )
+    watch.add_argument(
+        "--wait", type=seconds, default=0.0, metavar="S", help="wait S seconds for the group to appear (default 0)"
+    )
+
+
+def _watch(options: argparse.Namespace) -> ExitCode:
+    try:
+        with connected(options) as session, session.subscribe(options.group, wait=options.wait) as subscription:
+            _print_first(subscription, options)
+            return _print_events(subscription, options)
+    except KeyboardInterrupt:  # this is how one ends it
+        return ExitCode.OK
+
+
+def _print_first(subscription: Subscription, options: argparse.Namespace) -> None:
+    view = subscription.view
+    if options.json:
+        print(json.dumps(event_lines.first_object(options.group, view)), flush=True)
+    else:
+        print(f"{_now()}  entry {view.seq}  {event_lines.first_line(view)}", flush=True)
+
+
+def _print_events(subscription: Subscription, options: argparse.Namespace) -> ExitCode:
+    until = time.monotonic() + options.duration
+    while (left := until - time.monotonic()) > 0:
+        event = subscription.next_event(timeout=left)
+        if event is None:
+            continue
+        print(json.dumps(event_lines.object_of(event)) if options.json else _line(event), flush=True)
+        if isinstance(event, Dissolved):
+            return ExitCode.OK
+        if isinstance(event, Lost):
+            return ExitCode.UNREACHABLE
+    return ExitCode.OK
+
+
+def _line(event: Event) -> str:
+    seq = getattr(event, "seq", None)
+    where = "" if seq is None else f"entry {seq}  "
+    return f"{_now()}  {where}{event_lines.line_of(event)}"
+
+
+def _now() -> str:
+    return time.strftime("%H:%M:%S")

@@ -1,0 +1,216 @@
+"""The socket to a daemon: knock, connect, greet, frames out and in, and the news that it is over.
+
+Both the plain connection (``connection.py``) and sessions stand on this. Three rules:
+
+- ZeroMQ connects in the background and would wait for ever for a daemon that is not there. So a plain
+  socket knocks first; only if somebody opens is the real connection made.
+- Reconnecting behind our back would lose a request silently. It is switched off: a connection that broke
+  is over, and whoever owns it makes a new one and says what must be said again.
+- Nothing here waits. ``send`` and ``receive`` take what goes; who wants to wait polls ``fds``.
+
+The descriptors are ZeroMQ's: readable means "something may have changed", once. So whoever wakes up must read until
+nothing is left, and who *sends* may swallow the news that something came: it receives afterwards, until nothing comes.
+Polling the descriptor itself needs no lock; everything else does, if the socket is shared between threads.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+import sys
+from collections import deque
+from collections.abc import Iterable
+
+import zmq
+
+from .addresses import problem_with_address, socket_path
+from .errors import DaemonUnreachable, PeerProtocolError, UsageError
+from .wire import frames
+from .wire.client_messages import (
+    CLIENT_PROTOCOL_VERSION,
+    REPLY_CODEC,
+    REQUEST_CODEC,
+    AnyClientReply,
+    AnyClientRequest,
+    Hello,
+)
+from .wire.kinds import FrameKind
+from .wire.limits import FRAME_BYTES_MAX, FRAME_BYTES_USUAL
+
+HOW_TO_START = (
+    "start one with `groupsvcd --config FILE`, or try a whole domain on this machine with `groupsvc dev`"
+    " and set GROUPSVC_ADDRESS to an address it prints"
+)
+
+FRAMES_PER_TURN = 64
+"""So many frames are read before anybody else gets a turn."""
+
+QUEUE_FRAMES = 1000
+"""Frames in ZeroMQ's own queue, each way; more wait on our side, where they can be counted."""
+
+_NO_DOMAIN = bytes(frames.DOMAIN_ID_BYTES)
+_SENDER = b"client"
+_ENDED = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+
+# Plain ints: combining pyzmq's own flags costs more than the call they are for.
+_NOBLOCK = int(zmq.NOBLOCK)
+_RCVMORE = int(zmq.RCVMORE)
+_EVENTS = int(zmq.EVENTS)
+_FD = int(zmq.FD)
+_POLLIN = int(zmq.POLLIN)
+
+
+class DaemonSocket:
+    """A connection to the daemon at ``address``, made by somebody who knocked first."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._pid = os.getpid()
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
+        self._socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.setsockopt(zmq.RECONNECT_IVL, -1)
+        self._socket.setsockopt(zmq.MAXMSGSIZE, FRAME_BYTES_MAX)
+        self._socket.setsockopt(zmq.SNDHWM, QUEUE_FRAMES)
+        self._socket.setsockopt(zmq.RCVHWM, QUEUE_FRAMES)
+        self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_ENDED)
+        self._unsent: deque[bytes] = deque()
+        self.fds = (_number(self._socket, _FD), _number(self._monitor, _FD))
+        try:
+            self._socket.connect(address)
+        except BaseException:
+            self.close()
+            raise
+
+    # --- Out ---
+
+    def send(self, requests: Iterable[AnyClientRequest]) -> None:
+        """Send these, as few frames as fit; what ZeroMQ does not take now goes first the next time."""
+        body: list[bytes] = []
+        size = 0
+        for request in requests:
+            encoded = REQUEST_CODEC.encode_one(request)
+            if body and size + len(encoded) > FRAME_BYTES_USUAL:
+                self._pack(body)
+                body, size = [], 0
+            body.append(encoded)
+            size += len(encoded)
+        if body:
+            self._pack(body)
+        self.flush()
+
+    def _pack(self, encoded: list[bytes]) -> None:
+        body = REQUEST_CODEC.joined(encoded)
+        if len(body) > FRAME_BYTES_MAX - 128:
+            raise UsageError(f"a request of {len(body)} bytes is larger than the {FRAME_BYTES_MAX} a frame may have")
+        self._unsent.append(frames.pack(FrameKind.CLIENT_REQUEST, _NO_DOMAIN, _SENDER, self._pid, body))
+
+    def flush(self) -> bool:
+        """Send what could not be sent before; whether all is out."""
+        unsent = self._unsent
+        try:
+            while unsent:
+                self._socket.send(unsent[0], _NOBLOCK)
+                unsent.popleft()
+        except zmq.Again:
+            return False
+        return True
+
+    # --- In ---
+
+    def receive(self) -> tuple[AnyClientReply, ...] | None:
+        """The messages of the next frame; None if none has come."""
+        try:
+            raw = self._socket.recv(_NOBLOCK)
+        except zmq.Again:
+            return None
+        if self._socket.getsockopt(_RCVMORE):
+            while self._socket.getsockopt(_RCVMORE):
+                self._socket.recv(_NOBLOCK)
+            raise PeerProtocolError(f"{self.address} answered in several parts: it is no groupsvcd of this version")
+        frame = frames.unpack(raw)
+        if frame.kind is not FrameKind.CLIENT_REPLY:
+            raise PeerProtocolError(f"{self.address} answered with a frame of kind {frame.kind.name}")
+        return REPLY_CODEC.decode(frame.body)
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether something waits on our side."""
+        return bool(self._unsent)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the other end has gone; frames it sent before may still be there."""
+        return bool(_number(self._monitor, _EVENTS) & _POLLIN)
+
+    def close(self, *, linger_ms: int = 0) -> None:
+        """End it; may be called again. In a forked child the socket is the parent's, and stays."""
+        if os.getpid() == self._pid and not self._socket.closed:
+            # In this order: libzmq's own thread waits for ever on a monitor whose reader went away first.
+            self._socket.disable_monitor()
+            self._socket.close(linger=linger_ms)
+            self._monitor.close(linger=0)
+
+
+def _number(of: zmq.Socket[bytes], option: int) -> int:
+    found = of.getsockopt(option)
+    assert isinstance(found, int)
+    return found
+
+
+def hello(id: int, client: str | None) -> Hello:
+    """The first request of a connection."""
+    name = client or f"{os.path.basename(sys.argv[0]) or 'python'}[{os.getpid()}]"
+    return Hello(id, CLIENT_PROTOCOL_VERSION, CLIENT_PROTOCOL_VERSION, name)
+
+
+def checked_address(address: str) -> str:
+    """The address, if it can be one."""
+    problem = problem_with_address(address)
+    if problem is not None:
+        raise UsageError(problem)
+    return address
+
+
+def knock(address: str, timeout: float) -> None:
+    """Open and close a plain connection; ``DaemonUnreachable`` if nobody opens."""
+    path = socket_path(address)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocker:
+        knocker.settimeout(timeout)
+        try:
+            knocker.connect(path)
+        except PermissionError:
+            text = f"this user may not open {address}; ask as the user of the daemon, or change the socket's group"
+            raise DaemonUnreachable(text) from None
+        except OSError as error:
+            raise DaemonUnreachable(f"no daemon at {address}: {_reason(error, path)}; {HOW_TO_START}") from None
+
+
+def does_not_answer(address: str, timeout: float) -> DaemonUnreachable:
+    """Somebody opened the door and says nothing."""
+    return DaemonUnreachable(
+        f"the process behind {address} accepts connections but did not answer within"
+        f" {timeout:g} s: it is stopped, overloaded, or no groupsvcd"
+    )
+
+
+def _reason(error: OSError, path: str) -> str:
+    if isinstance(error, TimeoutError) or error.errno == errno.EAGAIN:
+        return "its queue of connections is full, it is stopped or overloaded"
+    if isinstance(error, FileNotFoundError):
+        return "there is no such socket"
+    if isinstance(error, ConnectionRefusedError):
+        return why_refused(path)
+    return error.strerror or str(error)
+
+
+def why_refused(path: str) -> str:
+    """What a refused connection to this path means."""
+    try:
+        if not path.startswith("\0") and not stat.S_ISSOCK(os.stat(path).st_mode):
+            return "that file is no socket"
+    except OSError:  # a daemon that starts again takes the old socket away first
+        return "its daemon has ended, and its socket is gone"
+    return "the socket is there but nobody listens, its daemon has ended"

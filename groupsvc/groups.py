@@ -1,0 +1,279 @@
+"""A group in the hands of a blocking program: ``Group`` for a provider, ``Subscription`` for who only watches.
+
+Everything that can be asked is in ``asking.py``, everything that is known in the membership; what is here is how a
+thread waits for it. Both are thread-safe, except that the events of one group have one reader at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Literal, Self, cast
+
+from . import arguments as check
+from . import asking, clock
+from .attributes import Batch, GroupAttributes, Phases
+from .errors import Failed, GroupServiceError, OutcomeUnknown, TimedOut, UsageError, WouldBlock
+from .event_buffer import EventBuffer
+from .events import Event
+from .holding import Held
+from .known_group import JoinedGroup, KnownGroup
+from .membership_machine import Membership
+from .own_messages import MessageId
+from .pump import Pump
+from .views import Provider, View
+from .voting import Outcome
+from .wire.limits import PAYLOAD_BYTES_MAX
+
+__all__ = ["Batch", "Group", "GroupAttributes", "Phases", "Provider", "Subscription", "View"]
+
+LEAVE_S = 5.0
+"""At the end of a ``with`` block a leave may take so long; then it is a goodbye."""
+
+
+class Reader(KnownGroup):
+    """What ``Group`` and ``Subscription`` have in common: a view and events."""
+
+    def __init__(self, pump: Pump, membership: Membership, default_timeout: float) -> None:
+        self._pump = pump
+        self._membership = membership
+        self._default_timeout = default_timeout
+        self._reading = threading.Lock()
+
+    @property
+    def view(self) -> View:
+        """The newest that is known here."""
+        with self._pump.lock:
+            return self._membership.view
+
+    def events(self, timeout: float | None = None) -> Iterator[Event]:
+        """Events in order, until the membership ends, or none has come for ``timeout`` seconds."""
+        buffer, patience = self._buffer(), check.patience(timeout)
+        return self._iterate(buffer, patience)
+
+    def next_event(self, timeout: float | None = None) -> Event | None:
+        """The next event; None if none comes in time, or ever."""
+        buffer, patience = self._buffer(), check.patience(timeout)
+        return self._next(buffer, patience)
+
+    def _buffer(self) -> EventBuffer:
+        buffer = self._membership.buffer
+        if buffer is None:
+            buffer = cast(EventBuffer, self._pump.do(lambda: self._pump.machine.start_reading(self._membership)))
+        return buffer
+
+    def _iterate(self, buffer: EventBuffer, patience: float) -> Iterator[Event]:
+        while (event := self._next(buffer, patience)) is not None:
+            yield event
+
+    def _next(self, buffer: EventBuffer, patience: float) -> Event | None:
+        if not self._reading.acquire(blocking=False):
+            text = f"the events of group {self.name!r} are being read by another thread; one reader per group"
+            raise UsageError(text, group=self.name)
+        try:
+            event = buffer.take()
+            if event is None and not self._membership.has_ended:
+                self._pump.check_usable()
+                membership = self._membership
+                self._pump.wait_until(lambda: not buffer.is_empty or membership.has_ended, clock.now() + patience)
+                event = buffer.take()
+            return event
+        finally:
+            self._reading.release()
+
+    def _finish(self, start: asking.Start, timeout: float | None) -> Any:
+        return self._pump.finish(start, check.seconds(timeout, self._default_timeout))
+
+    def _goodbye(self) -> None:
+        if self._membership.has_ended or self._pump.is_foreign:
+            return
+        with contextlib.suppress(GroupServiceError):
+            self._finish(asking.goodbye(self._pump.machine, self._membership), LEAVE_S)
+
+
+class Subscription(Reader):
+    """Somebody who watches a group and is not in it; a context manager."""
+
+    def close(self) -> None:
+        """Watch no longer; may be called again."""
+        self._goodbye()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Subscription to {self.name!r}>"
+
+
+class Group(Reader, JoinedGroup):
+    """A provider of a group: me. A context manager that leaves, or on an exception says goodbye."""
+
+    def __init__(self, pump: Pump, membership: Membership, default_timeout: float) -> None:
+        super().__init__(pump, membership, default_timeout)
+        self._lost = threading.Event()
+        membership.on_end.append(self._lost.set)
+        if membership.has_ended:
+            self._lost.set()
+
+    # --- Proposals ---
+
+    def propose_state(
+        self,
+        value: bytes,
+        *,
+        if_version: int | None = None,
+        phases: Phases | int | None = None,
+        time_limit: float | None = None,
+        on_busy: Literal["queue", "fail"] = "queue",
+        timeout: float | None = None,
+    ) -> Outcome:
+        """A new state value; with ``if_version`` only over that version, else ``StaleVersion``."""
+        how = {"phases": phases, "time_limit": time_limit, "on_busy": on_busy}
+        start = asking.propose_state(self._pump.machine, self._membership, value, if_version, **how)
+        return self._propose(start, timeout)
+
+    def send(
+        self,
+        payload: bytes,
+        *,
+        phases: Phases | int | None = None,
+        time_limit: float | None = None,
+        on_busy: Literal["queue", "fail"] = "queue",
+        timeout: float | None = None,
+    ) -> Outcome:
+        """A message to all providers, voted on if the group or ``phases`` says so."""
+        how = {"phases": phases, "time_limit": time_limit, "on_busy": on_busy}
+        return self._propose(asking.send(self._pump.machine, self._membership, payload, **how), timeout)
+
+    def expel(
+        self,
+        *providers: Provider | str,
+        reason: str = "",
+        phases: Phases | int | None = None,
+        time_limit: float | None = None,
+        on_busy: Literal["queue", "fail"] = "queue",
+        timeout: float | None = None,
+    ) -> Outcome:
+        """These are to leave, whether they want or not."""
+        how = {"phases": phases, "time_limit": time_limit, "on_busy": on_busy}
+        start = asking.expel(self._pump.machine, self._membership, providers, reason, **how)
+        return self._propose(start, timeout)
+
+    def change_attributes(self, *, timeout: float | None = None, **changes: object) -> Outcome:
+        """Other attributes of the group, as in ``change_attributes(time_limit=5.0)``."""
+        return self._propose(asking.change_attributes(self._pump.machine, self._membership, changes), timeout)
+
+    def leave(self, *, code: int = 0, timeout: float | None = None) -> Outcome:
+        """Propose that I leave."""
+        return self._propose(asking.leave(self._pump.machine, self._membership, code), timeout)
+
+    def goodbye(self) -> None:
+        """Leave at once, without asking anybody."""
+        self._finish(asking.goodbye(self._pump.machine, self._membership), None)
+
+    def _propose(self, start: asking.Start, timeout: float | None) -> Outcome:
+        self._pump.check_may_wait_for_votes(self._membership)
+        return cast(Outcome, self._finish(start, timeout))
+
+    # --- Messages ---
+
+    def multicast(self, payload: bytes) -> MessageId:
+        """A message to all, in one order with everything else; waits only if too many are on their way."""
+        data, membership = self._checked(payload), self._membership
+        own = membership.own
+        message = self._try(data)
+        while message is None:
+            until = clock.now() + self._default_timeout
+            if not self._pump.wait_until(lambda: own.has_room(len(data)) or membership.has_ended, until):
+                text = f"could not send a message to group {self.name!r}: those before it do not come back"
+                raise TimedOut(text, group=self.name)
+            message = self._try(data)
+        return message
+
+    def multicast_nowait(self, payload: bytes) -> MessageId:
+        """The same, and ``WouldBlock`` instead of waiting."""
+        message = self._try(self._checked(payload))
+        if message is None:
+            text = f"as many messages to group {self.name!r} as may be are on their way; wait, or call flush()"
+            raise WouldBlock(text, group=self.name)
+        return message
+
+    def _checked(self, payload: bytes) -> bytes:
+        if type(payload) is bytes and len(payload) <= PAYLOAD_BYTES_MAX:
+            return payload
+        return check.payload(payload, self.name)
+
+    def _try(self, payload: bytes) -> MessageId | None:
+        pump, membership = self._pump, self._membership
+        pump.check_usable()
+        own = membership.own
+        with pump.lock:
+            asking.check_member(membership, "send a message")
+            if not own.has_room(len(payload)):
+                return None
+            pump.machine.has_spoken.add(membership)
+            message = own.add(payload)
+            wants_out = own.wants_out
+        if wants_out:
+            pump.do(_nothing)
+        return message
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Returns when all of my messages have been delivered here; ``OutcomeUnknown(ids)`` if that is not known."""
+        wait = check.seconds(timeout, self._default_timeout)
+        self._pump.check_usable()
+        membership = self._membership
+        own = membership.own
+        done = self._pump.wait_until(lambda: own.is_idle or own.error is not None, clock.now() + wait)
+        with self._pump.lock:
+            error, own.error = own.error, None
+            ids = own.ids()
+        if error is not None:
+            raise error
+        if not done:
+            text = f"after {wait:g} s {len(ids)} messages to group {self.name!r} have not come back; they may still"
+            raise OutcomeUnknown(text, ids, group=self.name)
+
+    # --- Questions ---
+
+    def outcome(self, proposal_id: str, *, timeout: float | None = None) -> Outcome:
+        """How a proposal ended, asked afterwards; ``Failed`` if it is too long ago or has not ended."""
+        start = asking.outcome(self._pump.machine, self._membership, proposal_id)
+        return cast(Outcome, self._finish(start, timeout))
+
+    def sync(self, timeout: float | None = None) -> int:
+        """Returns once everything that was ordered before the call has been delivered here: the number of it."""
+        return cast(int, self._finish(asking.sync(self._pump.machine, self._membership), timeout))
+
+    def held(self, fence: int) -> Held[threading.Event]:
+        """A guard for what I hold under this fence."""
+        return Held(self._pump.machine, self._membership, fence, self._lost)
+
+    # --- Its life ---
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._membership.has_ended or self._pump.is_foreign:
+            return
+        if kind is None:
+            with contextlib.suppress(Failed, OutcomeUnknown):
+                self.leave(timeout=min(LEAVE_S, self._default_timeout))
+        self._goodbye()
+
+    def __repr__(self) -> str:
+        return f"<Group {self.name!r} as {self.me}>"
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,57 @@
+"""Whether something is still held, by one's own clock.
+
+A holds a lock with fence 17 and writes to a disk. Its daemon is cut off. The others may go on without A some seconds
+later, and A must have stopped by then without being told: nobody can reach it. So before each write it asks its guard,
+which looks at the clock and at nothing else. The fence goes along with the write; what checks fences is safe even from
+a program that did not ask.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+from . import clock
+from .errors import Lost, Suspended, UsageError
+from .membership_machine import Membership
+from .session_machine import SessionMachine
+
+E = TypeVar("E")
+"""An event of threads, or of asyncio."""
+
+
+class Held(Generic[E]):
+    """A guard of what is held in ``group`` under ``fence``; a context manager whose entry checks.
+
+    ``lost`` is an event that is set when it is held no longer.
+    """
+
+    def __init__(self, machine: SessionMachine, membership: Membership, fence: int, lost: E) -> None:
+        if isinstance(fence, bool) or not isinstance(fence, int) or fence < 0:
+            raise UsageError(f"fence is {fence!r}; it must be a fence of a view", group=membership.group)
+        self.group = membership.group
+        self.fence = fence
+        self.lost = lost
+        self._machine = machine
+        self._membership = membership
+
+    @property
+    def valid_for(self) -> float:
+        """Seconds for which it is certainly still held; 0 if it may not be."""
+        return 0.0 if self._membership.has_ended else self._machine.valid_for(clock.now())
+
+    def check(self) -> None:
+        """Raise ``Lost`` if it is held no longer, ``Suspended`` if nobody knows at the moment."""
+        if self._membership.has_ended:
+            raise Lost(self._membership.end_reason or "", group=self.group)
+        if self._machine.valid_for(clock.now()) <= 0:
+            raise Suspended("the daemon has not vouched for this session in time", group=self.group)
+
+    def __enter__(self) -> Self:
+        self.check()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is let go: it was only looked at."""

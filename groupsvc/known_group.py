@@ -1,0 +1,74 @@
+"""What is known of a group without asking anybody: the same for both drivers.
+
+Every part is read from one frozen ``view``; who needs several parts that fit together takes the view once.
+"""
+
+from __future__ import annotations
+
+from .attributes import GroupAttributes
+from .membership_machine import Membership
+from .views import Provider, View
+
+
+class KnownGroup:
+    """A group somebody takes part in, or watches."""
+
+    _membership: Membership
+
+    @property
+    def name(self) -> str:
+        """Of the group."""
+        return self._membership.group
+
+    @property
+    def attributes(self) -> GroupAttributes:
+        """Of the group, as of now."""
+        return self._membership.attributes
+
+    @property
+    def view(self) -> View:
+        """The newest that is known here."""
+        return self._membership.view
+
+    @property
+    def providers(self) -> tuple[Provider, ...]:
+        """The members, the oldest first."""
+        return self.view.providers
+
+    @property
+    def state(self) -> bytes:
+        """The group's state value."""
+        return self.view.state
+
+    @property
+    def state_version(self) -> int:
+        """How often it has changed."""
+        return self.view.state_version
+
+    @property
+    def fence(self) -> int:
+        """Grows with every change of membership, for ever."""
+        return self.view.fence
+
+
+class JoinedGroup(KnownGroup):
+    """The same for a provider."""
+
+    @property
+    def me(self) -> Provider:
+        """What the others see of me."""
+        me = self._membership.me
+        assert me is not None
+        return me
+
+    @property
+    def oldest(self) -> Provider | None:
+        """Who has been a provider longest: the natural leader."""
+        providers = self.view.providers
+        return providers[0] if providers else None
+
+    @property
+    def is_oldest(self) -> bool:
+        """Whether that is me."""
+        oldest = self.oldest
+        return oldest is not None and oldest.id == self.me.id

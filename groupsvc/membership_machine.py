@@ -1,0 +1,297 @@
+"""One membership or subscription, as a function of what the daemon tells: its view, its events, the open ballot.
+
+A view is kept from notices: who came, who left, the new state. Everything that follows from one entry is taken
+together, so that each of its events shows the group *after* the entry, as every other member sees it under the same
+number. A message only moves the number on; nothing is made for it until somebody reads.
+
+Pure: no clock of its own, no thread, no socket. What is to be said to the daemon goes through ``Speaker``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import attrs
+
+from . import events
+from .attributes import GroupAttributes, attributes_of
+from .errors import Lost, Rejected, TimedOut, UsageError
+from .event_buffer import EventBuffer, MessageRun
+from .own_messages import OwnMessages
+from .views import Provider, View, provider_of, stranger, text_of
+from .voting import MANUAL, Answer, Outcome, Proposal, messages_of, outcome_of, proposal_of, tally_of
+from .voting_words import Cause, Vote
+from .wire import client_messages as wire
+from .wire import notices
+
+
+class Speaker(Protocol):
+    """The session, as its memberships see it."""
+
+    def next_id(self) -> int:
+        """For a request."""
+
+    def say(self, request: wire.AnyClientRequest) -> None:
+        """A request to the daemon whose answer nobody waits for."""
+
+    def ask_for_vote(self, membership: Membership, proposal: Proposal) -> None:
+        """The program's ``on_proposal`` is due."""
+
+    def cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
+        """The program votes, from whatever thread."""
+
+
+class Membership:
+    """A provider (``me``), or a subscription (``me`` is None)."""
+
+    def __init__(
+        self,
+        speaker: Speaker,
+        group: str,
+        number: int,
+        attributes: dict[str, notices.AttributeValue],
+        view: notices.GroupView,
+        *,
+        my_id: notices.ProviderId | None = None,
+        on_proposal: object = None,
+        buffer: EventBuffer | None = None,
+    ) -> None:
+        self.group = group
+        self.number = number
+        self.my_id = my_id
+        self.on_proposal = on_proposal
+        self.buffer = buffer
+        self.own = OwnMessages("" if my_id is None else text_of(my_id))
+        self.seq = view.seq
+        self.end_reason: str | None = None
+        self.on_end: list[Callable[[], None]] = []
+        self._speaker = speaker
+        self._attributes = attributes
+        self._providers: dict[notices.ProviderId, Provider] = {}
+        self._start_seq = view.seq
+        self._parted: dict[notices.ProviderId, Provider] = {}  # who left with the entry in hand
+        self._view = self._start_from(view)
+        self.me = None if my_id is None else self._who(my_id)
+        self._proposal: Proposal | None = None
+        self._voted = False
+        self._is_overrun = False
+
+    # --- What is known ---
+
+    @property
+    def view(self) -> View:
+        """The newest."""
+        self._view = view = self._view.at(self.seq)
+        return view
+
+    @property
+    def attributes(self) -> GroupAttributes:
+        """Of the group, as of now."""
+        return attributes_of(self._attributes)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more is told to it."""
+        return self.end_reason is not None
+
+    def is_provider(self, id: str) -> bool:
+        """Whether somebody of this id is listed."""
+        return any(provider.id == id for provider in self._providers.values())
+
+    def outcome(self, found: notices.Outcome, seq: int) -> Outcome:
+        """An outcome, with the view of its entry if that is the newest."""
+        return outcome_of(self.group, found, self._who, self.view if seq == self.seq else None)
+
+    def _start_from(self, view: notices.GroupView) -> View:
+        self._providers = {one.id: provider_of(one) for one in view.providers}
+        return View(
+            view.seq, view.fence, tuple(self._providers.values()), view.state, view.state_version,
+            Vote(view.default_vote),
+        )  # fmt: skip
+
+    def _who(self, id: notices.ProviderId) -> Provider:
+        return self._providers.get(id) or self._parted.get(id) or stranger(id)
+
+    # --- What is told ---
+
+    def told(self, run: Sequence[notices.AnyNotice], now: float) -> None:
+        """Everything that follows from one entry."""
+        self._parted.clear()
+        self.seq = run[0].seq
+        if self.seq > self._start_seq:  # else the view that we began with has it all
+            for notice in run:
+                self._apply(notice)
+        for notice in run:
+            if isinstance(notice, notices.Message):  # by ballot; plain ones come in rows
+                self._show_messages(notice.seq, notice.sender, (notice.payload,))
+            else:
+                self._show(notice, now)
+            if isinstance(notice, notices.Left) and self.my_id in notice.providers:
+                self.end(f"it left: {notice.cause}", None)
+
+    def messages_came(self, seq: int, sender: notices.ProviderId, payloads: tuple[bytes, ...]) -> None:
+        """Plain messages of one sender, entries from ``seq`` on."""
+        self.seq = seq + len(payloads) - 1
+        if sender == self.my_id:
+            self.own.came_back(len(payloads))
+        self._show_messages(seq, sender, payloads)
+
+    def _show_messages(self, seq: int, sender: notices.ProviderId, payloads: tuple[bytes, ...]) -> None:
+        if self.buffer is not None:
+            provider = self._who(sender) if sender[2] else None
+            self._append(MessageRun(self.group, seq, provider, text_of(sender), payloads, self._view))
+
+    def missed(self, count: int, view: notices.GroupView) -> None:
+        """A subscription was told too much at once; this is the group after it."""
+        self.seq = view.seq
+        self._view = self._start_from(view)
+        self.happened(events.Overrun(count, group=self.group))
+
+    def happened(self, event: events.Event) -> None:
+        """Something that did not come through the stream."""
+        if self.buffer is not None:
+            self._append(event)
+
+    def end(self, reason: str, last: events.Event | None) -> None:
+        """Nothing more is told, and nobody needs to wait for what has not come back."""
+        if self.end_reason is not None:
+            return
+        self.end_reason = reason
+        self._proposal = None
+        self.own.give_up(reason, self.group)
+        if last is not None and self.buffer is not None:
+            self.buffer.append_anyway(last, group=self.group)
+        for callback in self.on_end:
+            callback()
+
+    def lose(self, reason: str) -> None:
+        """The node, or the session, has lost it."""
+        self.end(reason, Lost(reason, group=self.group))
+
+    def _append(self, event: events.Event | MessageRun) -> None:
+        assert self.buffer is not None
+        if self.buffer.append(event, group=self.group) or self.my_id is None or self._is_overrun:
+            return
+        self._is_overrun = True  # a provider leaves rather than miss anything
+        self._speaker.say(wire.Overrun(self._speaker.next_id(), self.number))
+
+    # --- The view ---
+
+    def _apply(self, notice: notices.AnyNotice) -> None:
+        view = self._view
+        match notice:
+            case notices.Joined():
+                self._providers.update((one.id, provider_of(one)) for one in notice.providers)
+                self._view = attrs.evolve(view, providers=tuple(self._providers.values()), fence=notice.fence)
+            case notices.Left():
+                for id in notice.providers:
+                    if id in self._providers:
+                        self._parted[id] = self._providers.pop(id)
+                # The state value is kept as long as somebody is there.
+                state = view.state if self._providers else b""
+                providers = tuple(self._providers.values())
+                self._view = attrs.evolve(view, providers=providers, fence=notice.fence, state=state)
+            case notices.StateChanged():
+                self._view = attrs.evolve(view, state=notice.value, state_version=notice.version)
+            case notices.Fenced():
+                self._view = attrs.evolve(view, fence=notice.fence)
+            case notices.AttributesChanged():
+                self._attributes = {**self._attributes, **dict(notice.changes)}
+            case notices.PhaseClosed() | notices.Ended():
+                if view.default_vote.value != notice.default_vote:
+                    self._view = attrs.evolve(view, default_vote=Vote(notice.default_vote))
+            case _:
+                pass
+
+    # --- Events ---
+
+    def _show(self, notice: notices.AnyNotice, now: float) -> None:
+        if isinstance(notice, notices.PhaseOpened):
+            self._open(notice, now)
+        if self.buffer is not None:
+            event = self._event(notice)
+            if isinstance(event, events.Left) and self.my_id in getattr(notice, "providers", ()):
+                self.buffer.append_anyway(event, group=self.group)
+            elif event is not None:
+                self._append(event)
+        if isinstance(notice, notices.PhaseClosed | notices.Ended):
+            self._proposal = None
+
+    def _event(self, notice: notices.AnyNotice) -> events.Event | None:
+        seq, view, group, who = self.seq, self.view, self.group, self._who
+        match notice:
+            case notices.Joined():
+                joined = tuple(who(one.id) for one in notice.providers)
+                return events.Joined(joined, seq=seq, view=view, group=group)
+            case notices.Failing():
+                return events.Failing(who(notice.provider), Cause(notice.cause), seq=seq, view=view, group=group)
+            case notices.Left():
+                left = tuple(who(one) for one in notice.providers)
+                cause = Cause(notice.cause)
+                return events.Left(left, cause, notice.code, notice.reason, seq=seq, view=view, group=group)
+            case notices.StateChanged():
+                return events.StateChanged(notice.value, notice.version, seq=seq, view=view, group=group)
+            case notices.PhaseOpened():
+                assert self._proposal is not None
+                return events.Proposed(self._proposal, seq=seq, view=view, group=group)
+            case notices.PhaseClosed():
+                tally = tally_of(notice.votes, who)
+                return events.PhaseEnded(self._proposal, notice.phase, tally, seq=seq, view=view, group=group)
+            case notices.Ended():
+                outcome = outcome_of(group, notice.outcome, who, view)
+                if outcome.approved:
+                    return events.Approved(outcome, seq=seq, view=view, group=group)
+                return Rejected(outcome, seq=seq, view=view, group=group)
+            case notices.AttributesChanged():
+                return events.AttributesChanged(notice.changes, seq=seq, view=view, group=group)
+            case notices.Responsive():
+                kind = events.Responsive if notice.does else events.Unresponsive
+                return kind(who(notice.provider), seq=seq, view=view, group=group)
+            case _:
+                return None
+
+    # --- Votes ---
+
+    def _open(self, opened: notices.PhaseOpened, now: float) -> None:
+        has_a_vote = self.my_id in opened.electorate
+        proposal = proposal_of(
+            self.group, opened.subject, self._who, ballot=opened.ballot, phase=opened.phase,
+            messages=messages_of(opened.messages, self._who), time_limit=opened.time_limit,
+            electorate=tuple(self._who(one) for one in opened.electorate), deadline=now + opened.time_limit,
+            cast=(lambda this, answer: self._speaker.cast(self, this, answer)) if has_a_vote else None,
+        )  # fmt: skip
+        self._proposal = proposal
+        self._voted = False
+        if not has_a_vote or self.on_proposal is MANUAL:
+            return
+        if self.on_proposal is None:
+            self.vote(proposal, Answer(Vote.APPROVE))
+        else:
+            self._speaker.ask_for_vote(self, proposal)
+
+    def is_open(self, proposal: Proposal) -> bool:
+        """Whether this phase is the one that runs."""
+        running = self._proposal
+        return running is not None and (running.ballot, running.phase) == (proposal.ballot, proposal.phase)
+
+    def vote(self, proposal: Proposal, answer: Answer | None) -> None:
+        """Vote, once; None: the code that should has failed."""
+        where = f"{proposal.in_words} in group {self.group!r}"
+        if not self.is_open(proposal):
+            text = f"could not vote on {where}: phase {proposal.phase} is over, and the default vote was counted"
+            raise TimedOut(text, group=self.group)
+        if self._voted:
+            raise UsageError(f"a vote on {where} was cast already in phase {proposal.phase}", group=self.group)
+        self._voted = True
+        id = self._speaker.next_id()
+        if answer is None:
+            self._speaker.say(wire.CastVote(id, self.number, proposal.ballot, proposal.phase, None))
+            return
+        default = answer.default_vote
+        self._speaker.say(
+            wire.CastVote(
+                id, self.number, proposal.ballot, proposal.phase, answer.vote.value, answer.state, answer.message,
+                None if default is None else "approve" if default is Vote.APPROVE else "reject",
+            )
+        )  # fmt: skip

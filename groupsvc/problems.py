@@ -1,0 +1,62 @@
+"""A daemon's ``Problem`` as the error it stands for.
+
+The family decides what is known (failed, unknown, usage), the code which of its errors it is. A code nobody here knows
+is no reason to guess: it stays a plain error of its family, with the daemon's text.
+"""
+
+from __future__ import annotations
+
+from .errors import (
+    AttributesMismatch,
+    Busy,
+    Failed,
+    GroupExists,
+    GroupServiceError,
+    NoSuchGroup,
+    NotAMember,
+    OutcomeUnknown,
+    PermissionDenied,
+    StaleVersion,
+    TimedOut,
+    UsageError,
+    WouldBlock,
+)
+from .wire.client_messages import Problem
+
+FAILED_BY_CODE: dict[str, type[Failed]] = {
+    "attributes mismatch": AttributesMismatch,
+    "busy": Busy,
+    "full": Busy,
+    "group exists": GroupExists,
+    "no such group": NoSuchGroup,
+    "not a member": NotAMember,
+    "permission denied": PermissionDenied,
+    "stale": StaleVersion,
+    "stale version": StaleVersion,
+    "timed out": TimedOut,
+    "withdrawn": TimedOut,
+    "would block": WouldBlock,
+}
+
+
+def error_of(problem: Problem, what: str, *, group: str | None = None, ids: tuple[str, ...] = ()) -> GroupServiceError:
+    """The error to raise for a call that was to do ``what``."""
+    text = f"could not {what}: {problem.text}"
+    match problem.family:
+        case "usage":
+            return UsageError(text, group=group)
+        case "unknown":
+            text = f"it is not known whether it was possible to {what}: {problem.text}"
+            return OutcomeUnknown(text, ids, group=group)
+        case "failed":
+            code = problem.code.replace("-", " ").replace("_", " ")
+            return FAILED_BY_CODE.get(code, Failed)(text, group=group)
+
+
+def no_answer(
+    family: type[Failed], what: str, why: str, *, harmless: bool, group: str | None = None, ids: tuple[str, ...] = ()
+) -> GroupServiceError:
+    """The error for a call that nobody answers; ``harmless``: it changes nothing, so nothing happened."""
+    if harmless:
+        return family(f"could not {what}: {why}", group=group)
+    return OutcomeUnknown(f"it is not known whether it was possible to {what}: {why}", ids, group=group)

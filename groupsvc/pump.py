@@ -1,0 +1,454 @@
+"""The blocking driver: one session's machine and socket, shared by any number of threads.
+
+Who waits, pumps. A thread that needs an answer sends its request, and then reads the socket itself until the answer is
+there; others that wait meanwhile sleep and are woken by it; when it leaves, one of them takes over, and if nobody waits
+the background thread does. So a call costs no change of threads, and the session lives while the program computes.
+
+Rules:
+
+- The machine and the socket are touched only under the guard, and nobody waits under it.
+- Waiting is polling the socket's *descriptor*, which needs no lock. It tells once that something came, so every turn
+  ends with a look that found nothing (``_turn``), and no one sends after that look without looking again.
+- A connection that broke is replaced by a thread made for that, which tries until the daemon's patience ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import os
+import select
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from . import clock
+from .asking import Start
+from .background import background
+from .callbacks import Callbacks
+from .calls import Call
+from .connection import DaemonConnection
+from .daemon_socket import FRAMES_PER_TURN, DaemonSocket, does_not_answer
+from .errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
+from .interrupts import Guard
+from .membership_machine import Membership
+from .problems import error_of
+from .session_machine import SessionMachine, StateDue, VoteDue
+from .session_states import IS_OVER, SessionState
+from .voting import Answer, Proposal, problem_with_answer
+from .voting_words import Vote
+from .wire.client_messages import CloseSession
+from .wire.limits import GRACE_S, TIMEOUT_S_MAX
+
+_log = logging.getLogger("groupsvc.client")
+
+UNSENT_WAIT_S = 0.01
+"""When ZeroMQ takes no more, it is tried again after this."""
+
+KNOCK_S = 0.5
+"""How long one attempt to reach the daemon again may take."""
+
+EXIT_S = 0.5
+"""At the end of the process, no session holds it up longer than this."""
+
+
+class Pump:
+    """Everything about one session that needs a lock."""
+
+    def __init__(self, address: str, name: str, timeout: float) -> None:
+        self.address = address
+        self.is_foreign = False
+        self.deadline = math.inf
+        self.machine = SessionMachine(name, self._cast)
+        self.lock = threading.Lock()
+        self.guard = Guard(self.lock)
+        self.state_listeners: list[Callable[[SessionState], object]] = []
+        self.turns = 0  # with something received: what ``dispatch`` waits for
+        self._name = name
+        self._pid = os.getpid()
+        self._callbacks = Callbacks(f"groupsvc callbacks {name}".rstrip(), self._callback_runs)
+        self._in_proposal = False
+        self._sleepers: list[threading.Lock] = []
+        self._pumping = 0  # the thread that reads the socket, 0: the background
+        self._socket: DaemonSocket | None = None
+        self._kick = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._poll = select.poll()
+        self._poll.register(self._kick, select.POLLIN)
+        self._ready = -1
+        self._has_more = False  # more has come than one turn takes
+        self._is_ending = False  # the other end of the connection has gone
+        self._over = threading.Event()
+        self._background = background(self)
+        self._open(timeout)
+
+    # --- Opening and closing ---
+
+    def _open(self, timeout: float) -> None:
+        until = clock.now() + timeout
+        connection = DaemonConnection(self.address, timeout, client=self._name or None)
+        self.welcome = connection.welcome
+        try:
+            with self.guard:
+                self._take(connection.detach())
+                self.machine.connected(clock.now())
+            machine = self.machine
+            is_open = self.wait_until(lambda: machine.is_on or machine.state in IS_OVER, until)
+            if machine.refused is not None:
+                raise error_of(machine.refused, f"open a session with the daemon at {self.address}")
+            if not is_open:
+                raise does_not_answer(self.address, timeout)
+            if machine.state in IS_OVER:
+                raise DaemonUnreachable(f"could not open a session at {self.address}: {machine.end_reason}")
+        except BaseException:
+            self.end()
+            raise
+        self._background.add(self)
+
+    def _take(self, socket: DaemonSocket) -> None:
+        self._socket = socket
+        self._is_ending = False
+        for fd in socket.fds:
+            self._poll.register(fd, select.POLLIN)
+        self._background.watch(self, socket.fds)
+        if not self._pumping:
+            self._background.resume(socket.fds)
+
+    def _drop_socket(self, *, linger_ms: int = 0) -> None:
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            self._background.unwatch(socket.fds)
+            for fd in socket.fds:
+                self._poll.unregister(fd)
+            socket.close(linger_ms=linger_ms)
+
+    def close(self, start: Start, timeout: float) -> None:
+        """Say goodbye to everything, then end."""
+        if self.is_foreign or self.machine.state is SessionState.CLOSED:
+            return
+        try:
+            if self.machine.state is not SessionState.LOST:
+                with contextlib.suppress(GroupServiceError):
+                    self.finish(start, timeout)
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """End without a word."""
+        if self.is_foreign:
+            return
+        self._background.remove(self)
+        with self.guard:
+            self._over.set()
+            self.machine.end()
+            self._drop_socket()
+            self._hand_out()
+            self._wake_others()
+        self._callbacks.end()
+
+    def end_with_the_process(self) -> None:
+        """The interpreter ends: tell the daemon, wait a moment, wake nobody."""
+        if self.is_foreign or not self.lock.acquire(timeout=EXIT_S):
+            return
+        try:
+            self._over.set()
+            machine, socket = self.machine, self._socket
+            if socket is None or not machine.is_on:
+                return
+            machine.say_what_gathers()
+            machine.say(CloseSession(machine.next_id()))
+            socket.send(machine.outbox)
+            machine.outbox.clear()
+            self._drop_socket(linger_ms=int(EXIT_S * 1000))
+        except Exception:
+            _log.debug("a session could not be closed at exit", exc_info=True)
+        finally:
+            self.lock.release()
+
+    # --- Calls ---
+
+    def finish(self, start: Start, timeout: float) -> Any:
+        """Start a call and wait for its end; one that is longer than a daemon waits is started again."""
+        self.check_usable()
+        until = clock.now() + timeout
+        while True:
+            left = until - clock.now()
+            with self.guard:
+                call = start(clock.now(), min(max(left, 0.001), TIMEOUT_S_MAX))
+                self._turn()
+            self._wait_for(call)
+            try:
+                return call.result
+            except TimedOut:
+                if timeout <= TIMEOUT_S_MAX or clock.now() >= until:
+                    raise
+
+    def _wait_for(self, call: Call) -> None:
+        try:
+            self.wait_until(lambda: call.is_done, math.inf)
+        except BaseException:
+            with self.guard:
+                if not call.is_done:
+                    self.machine.abandon(call)
+            raise
+
+    def check_usable(self) -> None:
+        """Raise in a child of the process that made it."""
+        if self.is_foreign or os.getpid() != self._pid:
+            text = f"this session belongs to process {self._pid}; a forked child calls groupsvc.connect() for its own"
+            raise UsageError(text)
+
+    def check_may_wait_for_votes(self, membership: Membership) -> None:
+        """Raise in a callback that would wait for itself."""
+        if self._callbacks.is_here and (self._in_proposal or callable(membership.on_proposal)):
+            text = (
+                f"a proposal to group {membership.group!r} inside a callback would wait for votes that only the thread"
+                " of this callback can cast; propose from another thread, or send a message with multicast"
+            )
+            raise UsageError(text, group=membership.group)
+
+    def do(self, step: Callable[[], Any]) -> Any:
+        """One step under the guard, and what follows from it is sent."""
+        self.check_usable()
+        with self.guard:
+            found = step()
+            self._turn()
+            self._leave_the_rest()
+            return found
+
+    # --- Waiting ---
+
+    def wait_until(self, ready: Callable[[], bool], until: float) -> bool:
+        """Until ``ready()``, which is asked under the guard; False if the time is over first."""
+        me = threading.get_ident()
+        sleeper: threading.Lock | None = None
+        fds: frozenset[int] = frozenset()
+        try:
+            while True:
+                with self.guard:
+                    self._turn(fds)
+                    if ready():
+                        return True
+                    now = clock.now()
+                    if now >= until:
+                        return False
+                    pause = 0.0 if self._has_more else max(0.0, min(until, self.deadline) - now)
+                    if self._pumping in (0, me):
+                        if not self._pumping and self._socket is not None:
+                            self._background.pause(self._socket.fds)
+                        self._pumping = me
+                    else:
+                        sleeper = threading.Lock()
+                        sleeper.acquire()
+                        self._sleepers.append(sleeper)
+                if sleeper is None:
+                    fds = self._sleep_on_socket(pause)
+                else:
+                    sleeper.acquire(timeout=min(pause, threading.TIMEOUT_MAX) if pause < math.inf else -1)
+                    sleeper, fds = None, frozenset()
+        finally:
+            if self._pumping == me:
+                with self.guard:
+                    self._stop_pumping()
+
+    def _sleep_on_socket(self, pause: float) -> frozenset[int]:
+        timeout = None if pause == math.inf else math.ceil(pause * 1000)
+        fds = frozenset(fd for fd, _ in self._poll.poll(timeout))
+        if self._kick in fds:
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_read(self._kick)
+        return fds
+
+    def _stop_pumping(self) -> None:
+        """Whoever comes first goes on: one of those that sleep, or the background."""
+        self._pumping = 0
+        if self._socket is not None:
+            self._background.resume(self._socket.fds)
+        self._wake_sleepers()
+        self._leave_the_rest()
+
+    def _leave_the_rest(self) -> None:
+        """What has come and was not read yet is told by no descriptor: the background must look."""
+        if self._has_more and not self._pumping:
+            self.deadline = -math.inf
+            self._background.wake()
+
+    def _wake_sleepers(self) -> None:
+        for sleeper in self._sleepers:
+            sleeper.release()
+        self._sleepers.clear()
+
+    def _wake_others(self) -> None:
+        """Something happened that others may wait for."""
+        self._wake_sleepers()
+        if self._pumping not in (0, threading.get_ident()):
+            os.eventfd_write(self._kick, 1)
+        if self._ready >= 0:
+            os.eventfd_write(self._ready, 1)
+
+    def ready_fd(self) -> int:
+        """A descriptor that is readable when something has happened since ``dispatched``."""
+        with self.guard:
+            if self._ready < 0:
+                self._ready = os.eventfd(1, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            return self._ready
+
+    def dispatched(self) -> None:
+        """What has happened so far is about to be looked at."""
+        if self._ready >= 0:
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_read(self._ready)
+
+    # --- One turn: send, receive, let time pass ---
+
+    def _turn(self, fds: frozenset[int] = frozenset()) -> None:
+        """Under the guard; ``fds`` are known to be readable."""
+        machine, socket = self.machine, self._socket
+        state = machine.state
+        received = 0
+        try:
+            machine.tick(clock.now())
+            machine.say_what_gathers()
+            if socket is not None:
+                # Asked before the last frames are read, and remembered: the descriptor tells it only once.
+                self._is_ending = self._is_ending or (socket.fds[1] in fds and socket.is_over)
+                received = self._exchange(socket)
+                self._is_ending = self._is_ending or machine.is_hung_up
+                if self._is_ending and received < FRAMES_PER_TURN:
+                    self._lost_connection()
+        except PeerProtocolError as problem:
+            _log.error("the daemon at %s sent what cannot be understood: %s", self.address, problem)
+            machine.lose(str(problem))
+        if machine.state in IS_OVER and self._socket is not None:
+            self._drop_socket()
+        self._hand_out()
+        self._has_more = received >= FRAMES_PER_TURN
+        self.deadline = machine.deadline
+        if socket is not None and socket.has_unsent:
+            self.deadline = min(self.deadline, clock.now() + UNSENT_WAIT_S)
+        if received or machine.state is not state:
+            self.turns += 1
+            self._wake_others()
+
+    def _exchange(self, socket: DaemonSocket) -> int:
+        machine = self.machine
+        for count in range(FRAMES_PER_TURN):
+            if machine.outbox or socket.has_unsent:
+                socket.send(machine.outbox)
+                machine.outbox.clear()
+            messages = socket.receive()
+            if messages is None:
+                return count
+            machine.received(messages, clock.now())
+            machine.say_what_gathers()
+        return FRAMES_PER_TURN
+
+    def pump_from_background(self, fds: frozenset[int]) -> None:
+        """Nobody waits: somebody must read all the same."""
+        if self._over.is_set():
+            return
+        try:
+            self._has_more = True
+            while self._has_more and not self._over.is_set():
+                with self.guard:
+                    self._turn(fds)
+        except Exception as problem:
+            _log.exception("a session at %s broke", self.address)
+            with self.guard:
+                self.machine.lose(f"an error in the library: {problem!r}")
+                self._drop_socket()
+                self._hand_out()
+                self._wake_others()
+
+    # --- Connections break ---
+
+    def _lost_connection(self) -> None:
+        self.machine.disconnected(clock.now())
+        self._drop_socket()
+        if self.machine.state not in IS_OVER and self.machine.id:
+            threading.Thread(target=self._reconnect, name="groupsvc reconnect", daemon=True).start()
+        else:
+            self.machine.lose("the daemon closed the connection or died")
+
+    def _reconnect(self) -> None:
+        """Until the daemon's patience ends; then the machine itself says that all is lost."""
+        from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+        retrying = Retrying(
+            stop=stop_after_delay(GRACE_S),
+            wait=wait_random_exponential(multiplier=0.02, max=0.3),
+            retry=retry_if_exception_type(Failed),
+            sleep=self._sleep_unless_over,
+            reraise=True,
+        )
+        try:
+            connection = retrying(DaemonConnection, self.address, KNOCK_S, client=self._name or None)
+        except GroupServiceError as problem:
+            _log.warning("the daemon at %s could not be reached again: %s", self.address, problem)
+            return
+        with self.guard:
+            if self._over.is_set() or self.machine.state in IS_OVER:
+                connection.close()
+                return
+            self._take(connection.detach())
+            self.machine.connected(clock.now())
+            self._turn()
+            self._leave_the_rest()
+            self._wake_others()
+
+    def _sleep_unless_over(self, seconds: float) -> None:
+        self._over.wait(seconds)
+
+    # --- Callbacks ---
+
+    def _hand_out(self) -> None:
+        due = self.machine.due
+        while due:
+            task = due.popleft()
+            if isinstance(task, VoteDue):
+                self._callbacks.put(lambda task=task: self._ask_for_vote(task))  # type: ignore[misc]
+            elif self.state_listeners:
+                self._callbacks.put(lambda task=task: self._tell_state(task))  # type: ignore[misc]
+
+    def _callback_runs(self, does: bool) -> None:
+        self.machine.busy_since = clock.now() if does else None
+
+    def _tell_state(self, due: StateDue) -> None:
+        for listener in list(self.state_listeners):
+            try:
+                listener(due.state)
+            except Exception:
+                _log.exception("on_state(%s) raised an error", due.state.name)
+
+    def _ask_for_vote(self, due: VoteDue) -> None:
+        """Ask the application; an error of it is the default vote, and everybody sees why."""
+        membership, proposal = due.membership, due.proposal
+        if not membership.is_open(proposal):
+            return
+        assert callable(membership.on_proposal)
+        answer: Answer | None = None
+        self._in_proposal = True
+        try:
+            found = membership.on_proposal(proposal)
+            if found is None:
+                return  # it votes later
+            answer = judged(found)
+        except Exception:
+            _log.exception("on_proposal raised an error; %s gets the default vote", proposal.in_words)
+        finally:
+            self._in_proposal = False
+        with contextlib.suppress(GroupServiceError):  # too late, or it voted by itself
+            self._cast(membership, proposal, answer)
+
+    def _cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
+        self.do(lambda: membership.vote(proposal, answer))
+
+
+def judged(found: object) -> Answer:
+    """What ``on_proposal`` returned, if it is a vote."""
+    answer = Answer(found) if isinstance(found, Vote) else found
+    problem = problem_with_answer(answer)
+    if problem is not None:
+        raise UsageError(f"on_proposal returned something else than a vote: {problem}")
+    assert isinstance(answer, Answer)
+    return answer

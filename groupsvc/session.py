@@ -1,0 +1,201 @@
+"""Sessions of blocking programs: ``connect()`` and what it gives.
+
+``with groupsvc.connect() as session:`` finds the daemon of this node. A session is thread-safe; it survives a broken
+connection, notices by its own clock when it must stop believing what it knows, and ends every call in one of three
+ways: done, ``Failed``, ``OutcomeUnknown``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, Self, TypeVar, cast
+
+from . import arguments as check
+from . import asking, clock
+from .addresses import default_address
+from .asking import DomainStatus, GroupInfo
+from .attributes import GroupAttributes
+from .connection import TIMEOUT_S
+from .daemon_socket import checked_address
+from .errors import UsageError
+from .events import Event
+from .groups import Group, Subscription
+from .membership_machine import Membership
+from .pump import Pump
+from .session_states import IS_OVER, SessionState
+from .voting import Answer, Outcome, Proposal, _Manual
+from .voting_words import Vote
+from .wire.limits import SESSION_NAME_CHARS_MAX, TIMEOUT_S_MAX
+
+DEFAULT_TIMEOUT_S = 30.0
+CLOSE_S = 5.0
+"""What closing may take: the daemon only has to be told."""
+
+OnProposal = Callable[[Proposal], Vote | Answer | None]
+OnState = TypeVar("OnState", bound=Callable[[SessionState], object])
+
+
+def connect(
+    address: str | None = None,
+    *,
+    name: str | None = None,
+    keys: None = None,
+    timeout: float = TIMEOUT_S,
+    default_timeout: float = DEFAULT_TIMEOUT_S,
+) -> Session:
+    """A session with the daemon of this node, or at ``address``; ``DaemonUnreachable`` says how to start one."""
+    where, called, wait = connect_arguments(address, name, keys, timeout)
+    return Session(Pump(where, called, wait), check.seconds(default_timeout, DEFAULT_TIMEOUT_S))
+
+
+def connect_arguments(address: str | None, name: str | None, keys: None, timeout: float) -> tuple[str, str, float]:
+    """What ``connect`` was given, checked."""
+    if keys is not None:
+        raise UsageError("keys are for daemons on other machines, which this version does not reach; leave it out")
+    if not (name is None or (isinstance(name, str) and len(name) <= SESSION_NAME_CHARS_MAX)):
+        raise UsageError(f"name is {name!r:.60}; it must be a string of at most {SESSION_NAME_CHARS_MAX} characters")
+    if not (address is None or isinstance(address, str)):
+        raise UsageError(f"address is {address!r}; it must be a string")
+    where = checked_address(default_address() if address is None else address)
+    return where, name or "", min(check.seconds(timeout, TIMEOUT_S), TIMEOUT_S_MAX)
+
+
+class Session:
+    """What a program has with its daemon; a context manager that closes."""
+
+    def __init__(self, pump: Pump, default_timeout: float) -> None:
+        self._pump = pump
+        self._default_timeout = default_timeout
+
+    # --- Who and how ---
+
+    @property
+    def state(self) -> SessionState:
+        """CONNECTED: what is known here is true. By this process's own clock."""
+        machine = self._pump.machine
+        if machine.state is SessionState.CONNECTED and machine.valid_for(clock.now()) <= 0:
+            return SessionState.SUSPENDED  # the clock knows it before any thread had its turn
+        return machine.state
+
+    def on_state(self, callback: OnState) -> OnState:
+        """Call this with every new state, on the session's callback thread; usable as a decorator."""
+        if not callable(callback):
+            raise UsageError("on_state needs a function of one argument, the SessionState")
+        self._pump.state_listeners.append(callback)
+        return callback
+
+    @property
+    def node(self) -> str:
+        """The node of the daemon."""
+        return self._pump.welcome.node
+
+    @property
+    def id(self) -> str:
+        """Unique: "node/incarnation/number"."""
+        welcome = self._pump.welcome
+        return f"{welcome.node}/{welcome.incarnation}/{self._pump.machine.id}"
+
+    # --- Groups ---
+
+    def join(
+        self,
+        group: str,
+        *,
+        name: str | None = None,
+        attributes: GroupAttributes | None = None,
+        create: bool | None = None,
+        data: bytes = b"",
+        on_proposal: OnProposal | _Manual | None = None,
+        events: bool = False,
+        timeout: float | None = None,
+    ) -> Group:
+        """Become a provider of ``group``."""
+        start = asking.join(
+            self._pump.machine, group, name=name, attributes=attributes, create=create, data=data,
+            on_proposal=on_proposal, events=events,
+        )  # fmt: skip
+        membership = cast(Membership, self._finish(start, timeout))
+        return Group(self._pump, membership, self._default_timeout)
+
+    def subscribe(self, group: str, *, wait: float = 0.0, timeout: float | None = None) -> Subscription:
+        """Watch ``group``; if there is none, wait so many seconds for it to appear."""
+        start = asking.subscribe(self._pump.machine, group, wait=wait)
+        limit = check.seconds(timeout, max(self._default_timeout, check.patience(wait)))
+        membership = cast(Membership, self._pump.finish(start, limit))
+        return Subscription(self._pump, membership, self._default_timeout)
+
+    def multicast(self, group: str, payload: bytes, *, timeout: float | None = None) -> None:
+        """A message to a group that this session is not in; returns when it is sure to be delivered."""
+        self._finish(asking.submit(self._pump.machine, group, payload), timeout)
+
+    def groups(self, *, timeout: float | None = None) -> tuple[GroupInfo, ...]:
+        """All groups of the domain."""
+        return cast(tuple[GroupInfo, ...], self._finish(asking.groups(self._pump.machine), timeout))
+
+    def status(self, *, timeout: float | None = None) -> DomainStatus:
+        """What the daemon knows of its domain."""
+        return cast(DomainStatus, self._finish(asking.status(self._pump.machine), timeout))
+
+    def why(self, group: str, *, timeout: float | None = None) -> tuple[Outcome, ...]:
+        """How the newest proposals of ``group`` ended, the oldest first."""
+        return cast(tuple[Outcome, ...], self._finish(asking.why(self._pump.machine, group), timeout))
+
+    # --- Events of all ---
+
+    def events(self, timeout: float | None = None) -> Iterator[Event]:
+        """The events of all groups and subscriptions, in the order they came; ends with the session."""
+        patience = check.patience(timeout)
+        buffer = self._pump.do(self._pump.machine.start_reading_all)
+
+        def iterate() -> Iterator[Event]:
+            machine = self._pump.machine
+            while True:
+                event = buffer.take()
+                if event is None:
+                    self._pump.check_usable()
+                    until = clock.now() + patience
+                    self._pump.wait_until(lambda: not buffer.is_empty or machine.state in IS_OVER, until)
+                    event = buffer.take()
+                if event is None:
+                    return
+                yield event
+
+        return iterate()
+
+    # --- Programs with a loop of their own ---
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when something has happened: call ``dispatch``, then look at events."""
+        return self._pump.ready_fd()
+
+    def dispatch(self, timeout: float = 0) -> bool:
+        """Take in what has come, waiting up to ``timeout`` seconds; whether anything has since the last time."""
+        patience = check.patience(timeout)
+        pump = self._pump
+        pump.check_usable()
+        pump.dispatched()
+        before, self._dispatched = getattr(self, "_dispatched", 0), pump.turns
+        pump.wait_until(lambda: pump.turns > before or pump.machine.state in IS_OVER, clock.now() + patience)
+        self._dispatched = pump.turns
+        return pump.turns > before
+
+    # --- Its life ---
+
+    def close(self) -> None:
+        """Leave everything and end; may be called again."""
+        self._pump.close(asking.close(self._pump.machine), min(CLOSE_S, self._default_timeout))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Session {self.id} {self.state.name}>"
+
+    def _finish(self, start: asking.Start, timeout: float | None) -> Any:
+        return self._pump.finish(start, check.seconds(timeout, self._default_timeout))

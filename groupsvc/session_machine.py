@@ -1,0 +1,410 @@
+"""A session, without socket, clock or thread: what it says, what became of calls, what happened, what is due.
+
+A driver (``session.py`` blocking, ``aio.py``) owns the connection. It tells the machine what happens to it
+(``connected``, ``received``, ``disconnected``, ``tick``) and the machine fills three boxes that the driver empties:
+
+- ``outbox``: requests to be sent on the present connection, in order;
+- ``due``: code of the application that is to be run, one at a time (votes, changes of state);
+- the ends of ``Call`` objects, and the event buffers of memberships.
+
+The session outlives connections. What it says is kept until the daemon has counted it (``counting.py``), so a broken
+connection costs nothing but time: on the next one the session is resumed, and each side repeats what the other has not
+counted. If that cannot be had within the time the daemon waits, or it has forgotten us, everything is LOST.
+
+Whether what we know is true is decided by our own clock (``session_states.py``), never by whether a connection stands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from . import events
+from .calls import REPLY_SLACK_S, Call, Calls, Convert
+from .counting import Heard, Said
+from .errors import DaemonUnreachable, PeerProtocolError, Suspended, UsageError, WouldBlock
+from .event_buffer import EventBuffer
+from .membership_machine import Membership
+from .session_states import IS_OVER, LEGAL, Lease, SessionState
+from .voting import Answer, Proposal
+from .wire import client_messages as wire
+from .wire import notices
+from .wire.limits import GRACE_S, REQUESTS_WAITING_MAX, RESPONSIVE_S, SESSION_ALIVE_S
+
+
+@attrs.frozen
+class VoteDue:
+    """``membership.on_proposal`` is to be asked."""
+
+    membership: Membership
+    proposal: Proposal
+
+
+@attrs.frozen
+class StateDue:
+    """Whoever listens for it is to be told."""
+
+    state: SessionState
+
+
+Due = VoteDue | StateDue
+CastHook = Callable[[Membership, Proposal, Answer | None], None]
+
+
+class SessionMachine:
+    """One session, from before it is opened until it is closed."""
+
+    def __init__(self, name: str, cast_hook: CastHook) -> None:
+        self.name = name
+        self.state = SessionState.SUSPENDED
+        self.id = 0
+        self.end_reason = ""
+        self.refused: wire.Problem | None = None  # why the session was not even opened
+        self.is_hung_up = False  # the daemon knows this connection no longer: a new one is needed
+        self.outbox: list[wire.AnyClientRequest] = []
+        self.due: deque[Due] = deque()
+        self.members: dict[int, Membership] = {}
+        self.merged: EventBuffer | None = None
+        self.busy_since: float | None = None  # code of the application runs since then
+        self.has_spoken: set[Membership] = set()  # whose messages gather
+        self.lease = Lease()
+        self._cast_hook = cast_hook
+        self._secret = b""
+        self._last_id = 1  # Hello is the first
+        self._said = Said()
+        self._heard = Heard()
+        self._calls = Calls(self._unwanted)
+        self._opening = 0  # the request that is to open or resume, on this connection
+        self._is_on = False  # whether it was answered
+        self._alive_at = math.inf
+        self._give_up_at = math.inf
+        self._now = -math.inf
+
+    # --- The connection ---
+
+    def connected(self, now: float) -> None:
+        """A new connection was greeted: open the session on it, or go on with it."""
+        self._now = now
+        if self.state in IS_OVER:
+            return
+        self.outbox.clear()
+        self._opening = self.next_id()
+        self.lease.asked(self._opening, now)
+        if self.id:
+            self.outbox.append(wire.ResumeSession(self._opening, self.id, self._secret, self._heard.said()))
+        else:
+            self.outbox.append(wire.OpenSession(self._opening, self.name))
+
+    def disconnected(self, now: float) -> None:
+        """The connection is over. What the daemon vouched for stays true until then."""
+        self._now = now
+        self.outbox.clear()
+        self.lease.forget_questions()
+        self._is_on = self.is_hung_up = False
+        self._opening = 0
+        self._alive_at = math.inf
+        if self.state not in IS_OVER and self._give_up_at == math.inf:
+            self._give_up_at = now + GRACE_S
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the session is open on the present connection."""
+        return self._is_on
+
+    @property
+    def give_up_at(self) -> float:
+        """When a session without a connection is lost."""
+        return self._give_up_at
+
+    def received(self, messages: Sequence[wire.AnyClientReply], now: float) -> None:
+        """What came in one frame."""
+        self._now = now
+        run: list[notices.AnyNotice] = []
+        member = -1
+        for message in messages:
+            if run and not (
+                isinstance(message, wire.Told) and message.member == member and message.notice.seq == run[0].seq
+            ):
+                self._told(member, run)
+                run = []
+            if self.state in IS_OVER:
+                return
+            if isinstance(message, wire.SessionIs | wire.SessionAliveAck | wire.Welcome):
+                self._not_counted(message)
+                continue
+            if isinstance(message, wire.Problem) and self._is_about_the_session(message):
+                continue
+            if not self._is_on:
+                raise PeerProtocolError(f"the daemon sent {type(message).__name__} before the session was open")
+            self._heard.hear(message)
+            if isinstance(message, wire.Told):
+                member = message.member
+                run.append(message.notice)
+            else:
+                self._counted(message)
+        if run:
+            self._told(member, run)
+        if self._is_on and self._heard.is_much:
+            self._say_alive()
+
+    def _counted(self, message: wire.AnyClientReply) -> None:
+        match message:
+            case wire.MessagesCame():
+                membership = self.members.get(message.member)
+                if membership is not None:
+                    membership.messages_came(message.seq, message.sender, message.payloads)
+            case wire.MemberLost():
+                membership = self.members.pop(message.member, None)
+                if membership is not None and message.dissolved:
+                    membership.end(message.reason, events.Dissolved(message.reason, group=membership.group))
+                elif membership is not None:
+                    membership.lose(message.reason)
+            case wire.NoticesMissed():
+                membership = self.members.get(message.member)
+                if membership is not None:
+                    membership.missed(message.missed, message.view)
+            case wire.SessionNews():
+                self._news(message)
+            case wire.Told():
+                raise AssertionError("told in runs")
+            case _:
+                self._calls.answer(message)
+
+    def _told(self, member: int, run: list[notices.AnyNotice]) -> None:
+        membership = self.members.get(member)
+        if membership is not None:
+            membership.told(run, self._now)
+            if membership.has_ended:
+                del self.members[member]
+
+    def _unwanted(self, answer: wire.AnyAnswer) -> None:
+        """No call waits for it: messages were refused, or what was entered too late is left again."""
+        if isinstance(answer, wire.JoinedAs | wire.Subscribed):
+            self.say(wire.GoodbyeAsk(self.next_id(), answer.member))
+        elif isinstance(answer, wire.Problem):
+            for membership in self.members.values():
+                if membership.own.is_waiting_for(answer.id):
+                    membership.own.refused(answer, membership.group)
+                    break
+
+    # --- Opening, resuming, the lease ---
+
+    def _not_counted(self, message: wire.SessionIs | wire.SessionAliveAck | wire.Welcome) -> None:
+        if isinstance(message, wire.Welcome):
+            raise PeerProtocolError("the daemon greeted twice")
+        if not self.lease.granted(message.id, message.good_for):
+            raise PeerProtocolError(f"the daemon answered with {type(message).__name__} what nobody asked")
+        self._said.taken(message.taken)
+        if isinstance(message, wire.SessionIs):
+            if self.id and message.session != self.id:
+                raise PeerProtocolError(
+                    f"session {self.id} was to be resumed, and the daemon resumed {message.session}"
+                )
+            self.id, self._secret = message.session, message.secret
+            self._is_on, self._opening, self._give_up_at = True, 0, math.inf
+            self.outbox.extend(self._said.after(message.taken))
+            self._alive_at = self._now + SESSION_ALIVE_S
+        self._look_at_the_lease()
+
+    def _is_about_the_session(self, problem: wire.Problem) -> bool:
+        """A refusal that is no answer to a call."""
+        if problem.id and problem.id != self._opening and not self.lease.waits_for(problem.id):
+            return False
+        if not problem.id and problem.code == "hello":
+            self.is_hung_up = True
+            return True
+        if not self.id:
+            self.refused = problem
+        self.lose(problem.text)
+        return True
+
+    def _news(self, news: wire.SessionNews) -> None:
+        if news.state == "lost":
+            self.lose(news.reason)
+        elif news.state == "suspended":
+            self.lease.revoked()
+            self._become(SessionState.SUSPENDED, news.reason)
+        else:
+            self._say_alive()  # its answer says for how long
+
+    def _look_at_the_lease(self) -> None:
+        if self.state is SessionState.CONNECTED and self._now >= self.lease.until:
+            self._become(SessionState.SUSPENDED, "the daemon has not vouched for this session in time")
+        elif self.state is SessionState.SUSPENDED and self._now < self.lease.until:
+            self._become(SessionState.CONNECTED)
+
+    def _become(self, state: SessionState, reason: str = "") -> None:
+        if state is self.state:
+            return
+        assert state in LEGAL[self.state], f"{self.state} -> {state}"
+        self.state = state
+        self.due.append(StateDue(state))
+        for membership in self.members.values():
+            if state is SessionState.SUSPENDED:
+                membership.happened(Suspended(reason, group=membership.group))
+            elif state is SessionState.CONNECTED:
+                membership.happened(events.Resumed(group=membership.group))
+
+    def lose(self, reason: str) -> None:
+        """Everything this session had is gone, for ever."""
+        if self.state not in IS_OVER:
+            self._end(SessionState.LOST, reason)
+
+    def end(self) -> None:
+        """The program has closed it."""
+        if self.state is not SessionState.CLOSED:
+            self._end(SessionState.CLOSED, "the session was closed")
+
+    def _end(self, state: SessionState, reason: str) -> None:
+        self._become(state)
+        self.end_reason = reason
+        self._is_on = False
+        self._alive_at = self._give_up_at = math.inf
+        self.lease.revoked()
+        self.outbox.clear()
+        members, self.members = self.members, {}
+        for membership in members.values():
+            if state is SessionState.LOST:
+                membership.lose(reason)
+            else:
+                membership.end(reason, None)
+        self._calls.end_all(reason)
+
+    # --- Time ---
+
+    @property
+    def deadline(self) -> float:
+        """When ``tick`` is due, whatever happens."""
+        lease = self.lease.until if self.state is SessionState.CONNECTED else math.inf
+        calls = self._calls.deadline
+        return min(self._alive_at, self._give_up_at, lease, math.inf if calls is None else calls)
+
+    def tick(self, now: float) -> None:
+        """Time has passed."""
+        self._now = now
+        if now >= self._give_up_at:
+            self.lose(f"the connection broke, and the daemon could not be reached again within {GRACE_S:g} s")
+        if now >= self._alive_at:
+            self._say_alive()
+        self._look_at_the_lease()
+        self._calls.tick(now)
+
+    def _say_alive(self) -> None:
+        if not self._is_on:
+            return
+        self._alive_at = self._now + SESSION_ALIVE_S
+        busy = 0.0 if self.busy_since is None else self._now - self.busy_since
+        id = self.next_id()
+        self.lease.asked(id, self._now)
+        self.outbox.append(wire.SessionAlive(id, self._heard.said(), busy < RESPONSIVE_S))
+
+    def valid_for(self, now: float) -> float:
+        """Seconds for which what is known here is certainly true; 0 if it is not."""
+        return max(0.0, self.lease.until - now)
+
+    # --- Saying things ---
+
+    def next_id(self) -> int:
+        """For a request."""
+        self._last_id += 1
+        return self._last_id
+
+    def say(self, request: wire.AnyClientRequest) -> None:
+        """A request whose answer nobody waits for."""
+        if self.state in IS_OVER:
+            return
+        self._said.say(request)
+        if self._is_on:
+            self.outbox.append(request)
+
+    def ask(
+        self,
+        make: Callable[[int], wire.AnyClientRequest],
+        expected: type[Any] | tuple[type[Any], ...],
+        what: str,
+        *,
+        now: float,
+        timeout: float,
+        harmless: bool = False,
+        group: str | None = None,
+        convert: Convert | None = None,
+    ) -> Call:
+        """A request and the call that waits for its answer; ``harmless``: it changes nothing."""
+        self._now = max(self._now, now)
+        self.check_open(what, group)
+        if len(self._calls) >= REQUESTS_WAITING_MAX:
+            text = f"could not {what}: {REQUESTS_WAITING_MAX} calls of this session wait for their answers already"
+            raise WouldBlock(text, group=group)
+        call = Call(self.next_id(), expected, what, harmless=harmless, group=group, convert=convert)
+        self.say_what_gathers()
+        self._calls.add(call, now + timeout + REPLY_SLACK_S)
+        self.say(make(call.id))
+        return call
+
+    def abandon(self, call: Call) -> None:
+        """Whoever waited for it was interrupted."""
+        self._calls.abandon(call)
+
+    def check_open(self, what: str, group: str | None = None) -> None:
+        """Raise if nothing can be done any more."""
+        if self.state is SessionState.CLOSED:
+            raise UsageError(f"could not {what}: this session was closed; connect again", group=group)
+        if self.state is SessionState.LOST:
+            text = f"could not {what}: this session is lost ({self.end_reason}); connect and join again"
+            raise DaemonUnreachable(text, group=group)
+
+    def say_what_gathers(self) -> None:
+        """Messages that wait for company go out now."""
+        while self.has_spoken:
+            membership = self.has_spoken.pop()
+            if not membership.has_ended:
+                for request in membership.own.requests(membership.number, self.next_id):
+                    self.say(request)
+
+    # --- Memberships ---
+
+    def enter(self, membership: Membership) -> Membership:
+        """It takes part from now on."""
+        self.members[membership.number] = membership
+        return membership
+
+    def part(self, membership: Membership, reason: str) -> None:
+        """It takes no part any more, by its own will."""
+        self.members.pop(membership.number, None)
+        membership.end(reason, None)
+
+    def buffer_for_new(self, *, reads: bool) -> EventBuffer | None:
+        """Where the events of a new member go, if anywhere."""
+        if self.merged is not None:
+            return self.merged
+        return EventBuffer() if reads else None
+
+    def start_reading(self, membership: Membership) -> EventBuffer:
+        """Its events are kept from now on."""
+        if membership.buffer is None:
+            membership.buffer = EventBuffer()
+        return membership.buffer
+
+    def start_reading_all(self) -> EventBuffer:
+        """The events of all are kept from now on, in one place and one order."""
+        if self.merged is None:
+            self.merged = EventBuffer()
+            for membership in self.members.values():
+                if membership.buffer is not None:
+                    self.merged.take_all_from(membership.buffer)
+                membership.buffer = self.merged
+        return self.merged
+
+    # --- What memberships need (Speaker) ---
+
+    def ask_for_vote(self, membership: Membership, proposal: Proposal) -> None:
+        """The program is to be asked."""
+        self.due.append(VoteDue(membership, proposal))
+
+    def cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
+        """``proposal.vote`` was called, from whatever thread: that is the driver's affair."""
+        self._cast_hook(membership, proposal, answer)

@@ -1,0 +1,67 @@
+"""What a group looks like: its providers, and everything its members agree on, as one frozen value.
+
+A view is the group after one entry of its stream; the same number means the same view at every member. Messages change
+nothing but the number, so a view can be had from the one before it with another number, and nobody makes one until
+somebody looks (``View.at``).
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from .voting_words import Vote
+from .wire import notices
+
+
+@attrs.frozen
+class Provider:
+    """A full member of a group. ``id`` is "node/incarnation/number" and never used again."""
+
+    id: str
+    node: str
+    name: str
+    data: bytes = attrs.field(repr=False)
+    joined_seq: int
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.id})" if self.name else self.id
+
+
+@attrs.frozen
+class View:
+    """The group after entry ``seq``; providers in the order they joined, the oldest first."""
+
+    seq: int
+    fence: int
+    providers: tuple[Provider, ...]
+    state: bytes
+    state_version: int
+    default_vote: Vote
+
+    def at(self, seq: int) -> View:
+        """The same after an entry that changed nothing."""
+        return self if seq == self.seq else attrs.evolve(self, seq=seq)
+
+
+def text_of(id: notices.ProviderId) -> str:
+    """An id as people and programs hold it."""
+    return f"{id[0]}/{id[1]}/{id[2]}"
+
+
+def id_of(text: str) -> notices.ProviderId | None:
+    """The other way round; None if it is none."""
+    node, _, rest = text.partition("/")
+    incarnation, _, number = rest.partition("/")
+    if not node or not incarnation.isdecimal() or not number.isdecimal():
+        return None
+    return node, int(incarnation), int(number)
+
+
+def provider_of(found: notices.Provider) -> Provider:
+    """A provider as applications see it."""
+    return Provider(text_of(found.id), found.id[0], found.name, found.data, found.joined_seq)
+
+
+def stranger(id: notices.ProviderId) -> Provider:
+    """Somebody of whom only the id is known: it left before we came, or never got in."""
+    return Provider(text_of(id), id[0], "", b"", 0)

@@ -1,0 +1,552 @@
+"""The blocking driver: any number of threads, one socket, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import groupsvc
+from groupsvc import Answer, GroupAttributes, SessionState, Vote
+from groupsvc.wire import client_messages as wire
+from tests.unit.client.daemon_in_memory import Script
+from tests.unit.client.daemon_on_a_socket import PATIENCE_S, DaemonOnASocket, daemon_on_a_socket
+
+
+@pytest.fixture
+def daemon() -> Iterator[DaemonOnASocket]:
+    with daemon_on_a_socket() as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def session(daemon: DaemonOnASocket) -> Iterator[groupsvc.Session]:
+    with groupsvc.connect(daemon.address, name="test") as session:
+        yield session
+
+
+def only_greets(
+    daemon: DaemonOnASocket, otherwise: Callable[[wire.AnyClientRequest], list[wire.AnyClientReply]]
+) -> None:
+    """Nothing but the greeting is as usual."""
+    usual = daemon.memory.handle
+    daemon.memory.handle = (  # type: ignore[method-assign]
+        lambda request: usual(request) if isinstance(request, wire.Hello) else otherwise(request)
+    )
+
+
+def never(*kinds: type[wire.AnyClientRequest]) -> Script:
+    """These are not answered."""
+    return lambda request: [] if isinstance(request, kinds) else None
+
+
+class TestConnecting:
+    """A session, or an error that says what to do."""
+
+    def test_who_we_talk_to(self, session: groupsvc.Session) -> None:
+        assert ("n1", "n1/7/5", SessionState.CONNECTED) == (session.node, session.id, session.state)
+
+    def test_no_daemon(self, tmp_path: Path) -> None:
+        with pytest.raises(groupsvc.DaemonUnreachable, match="groupsvc dev"):
+            groupsvc.connect(f"ipc://{tmp_path}/none.sock")
+
+    def test_a_daemon_that_opens_no_session(self) -> None:
+        with daemon_on_a_socket() as daemon:
+            only_greets(daemon, lambda request: [])
+            with pytest.raises(groupsvc.DaemonUnreachable, match="did not answer within"):
+                groupsvc.connect(daemon.address, timeout=0.1)
+
+    def test_a_daemon_that_refuses(self) -> None:
+        with daemon_on_a_socket() as daemon:
+            only_greets(daemon, lambda request: [wire.Problem(request.id, "failed", "full", "no room")])
+            with pytest.raises(groupsvc.Busy, match="no room"):
+                groupsvc.connect(daemon.address)
+
+    def test_the_address_of_the_environment(self, daemon: DaemonOnASocket, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("GROUPSVC_ADDRESS", daemon.address)
+        with groupsvc.connect() as session:
+            assert "n1" == session.node
+
+    @pytest.mark.parametrize("wrong", [{"timeout": 0}, {"timeout": -1.0}, {"name": 3}, {"keys": "x"}, {"address": 3}])
+    def test_wrong_arguments(self, wrong: dict[str, object]) -> None:
+        with pytest.raises(groupsvc.UsageError):
+            groupsvc.connect(**{"address": "ipc:///nowhere", **wrong})  # type: ignore[arg-type]
+
+
+class TestGroups:
+    """The calls, end to end over a socket."""
+
+    def test_join_propose_read_leave(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        with session.join("db", name="alpha", data=b"me", events=True) as group:
+            assert group.is_oldest
+            assert ("alpha", b"me") == (group.me.name, group.me.data)
+            outcome = group.propose_state(b"primary=alpha", if_version=0)
+            assert outcome.approved
+            assert outcome.require() is outcome
+            assert (b"primary=alpha", 1) == (group.state, group.state_version)
+            assert ["Joined", "StateChanged", "Approved"] == [type(one).__name__ for one in group.events(timeout=0)]
+        assert isinstance(daemon.memory.requests[-1], wire.LeaveAsk)
+        with pytest.raises(groupsvc.NotAMember):
+            group.propose_state(b"x")
+
+    def test_an_exception_in_the_block_is_a_goodbye(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        with pytest.raises(ZeroDivisionError), session.join("db"):
+            _ = 1 / 0
+        assert isinstance(daemon.memory.requests[-1], wire.GoodbyeAsk)
+
+    def test_a_leave_that_is_rejected_is_a_goodbye(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        daemon.memory.script = lambda request: (
+            [wire.Problem(request.id, "failed", "busy", "")] if isinstance(request, wire.LeaveAsk) else None
+        )
+        with session.join("db"):
+            pass
+        assert isinstance(daemon.memory.requests[-1], wire.GoodbyeAsk)
+
+    def test_messages_come_back_in_order(self, session: groupsvc.Session) -> None:
+        with session.join("db", events=True) as group:
+            ids = [group.multicast(b"%d" % number) for number in range(5000)]
+            group.flush()
+            found = [event for event in group.events(timeout=0) if isinstance(event, groupsvc.Message)]
+        assert [b"%d" % number for number in range(5000)] == [event.payload for event in found]
+        assert 5000 == len(set(ids))
+        assert found[0].sender == group.me
+        assert list(range(2, 5002)) == [event.seq for event in found]
+
+    def test_messages_gather_while_others_are_on_their_way(
+        self, daemon: DaemonOnASocket, session: groupsvc.Session
+    ) -> None:
+        with session.join("db") as group:
+            for _ in range(3000):
+                group.multicast(b"x")
+            group.flush()
+        requests = [one for one in daemon.memory.requests if isinstance(one, wire.Multicast)]
+        assert len(requests) < 1000
+        assert 1 == len(requests[0].payloads), "the first goes at once"
+
+    def test_too_many_on_their_way(self) -> None:
+        with daemon_on_a_socket(never(wire.Multicast)) as daemon:
+            session = groupsvc.connect(daemon.address, default_timeout=0.05)
+            group = session.join("db")
+            for _ in range(groupsvc.limits.OUTSTANDING_MAX):
+                group.multicast_nowait(b"x")
+            with pytest.raises(groupsvc.WouldBlock, match="as many messages"):
+                group.multicast_nowait(b"x")
+            with pytest.raises(groupsvc.TimedOut):
+                group.multicast(b"x")
+            with pytest.raises(groupsvc.OutcomeUnknown) as caught:
+                group.flush()
+            assert 4096 == len(caught.value.ids)
+            session.close()
+
+    def test_wrong_arguments_send_nothing(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        group = session.join("db")
+        before = len(daemon.memory.requests)
+        wrong: list[Callable[[], object]] = [
+            lambda: session.join(""),
+            lambda: session.join("a b"),
+            lambda: session.join("x" * 201),
+            lambda: session.join("_lock/x"),
+            lambda: session.join("db"),
+            lambda: session.join("x", name="n" * 201),
+            lambda: session.join("x", data=bytes(70_000)),
+            lambda: session.join("x", timeout=0),
+            lambda: session.join("x", timeout=float("nan")),
+            lambda: session.join("x", on_proposal=3),  # type: ignore[arg-type]
+            lambda: session.join("x", attributes={"durable": True}),  # type: ignore[arg-type]
+            lambda: session.join("x", attributes=GroupAttributes(default_vote=Vote.CONTINUE)),
+            lambda: session.subscribe("x", wait=-1),
+            lambda: group.propose_state("text"),  # type: ignore[arg-type]
+            lambda: group.propose_state(bytes(5 << 20)),
+            lambda: group.propose_state(b"", if_version=-1),
+            lambda: group.propose_state(b"", phases=0),
+            lambda: group.propose_state(b"", time_limit=0),
+            lambda: group.propose_state(b"", on_busy="wait"),  # type: ignore[arg-type]
+            lambda: group.multicast("text"),  # type: ignore[arg-type]
+            lambda: group.multicast(bytes(5 << 20)),
+            lambda: group.expel(),
+            lambda: group.expel("nobody"),
+            lambda: group.change_attributes(),
+            lambda: group.change_attributes(speed=3),
+            lambda: group.change_attributes(default_vote=Vote.CONTINUE),
+            lambda: group.outcome("nothing"),
+            lambda: group.leave(code="x"),  # type: ignore[arg-type]
+            lambda: group.next_event(timeout=-1),
+            lambda: group.flush(timeout=-1),
+            lambda: group.held(-1),
+        ]
+        for number, call in enumerate(wrong):
+            try:
+                call()
+            except groupsvc.UsageError:
+                continue
+            pytest.fail(f"wrong call number {number} was taken")
+        assert before == len(daemon.memory.requests)
+
+    def test_next_event_returns_none_in_time(self, session: groupsvc.Session) -> None:
+        with session.join("db") as group:
+            assert group.next_event(timeout=0) is None
+            assert group.next_event(timeout=0.01) is None
+
+    def test_one_reader_per_group(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        group = session.join("db")
+        problem: list[BaseException] = []
+
+        def read() -> None:
+            try:
+                group.next_event()
+            except groupsvc.UsageError as error:
+                problem.append(error)
+
+        readers = [threading.Thread(target=read) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        while not problem:
+            readers[1].join(0.01)
+            readers[0].join(0.01)
+        daemon.tell(wire.MessagesCame(1, 2, ("n2", 1, 1), (b"x",)))
+        for reader in readers:
+            reader.join(PATIENCE_S)
+        assert 1 == len(problem)
+
+    def test_the_guard_of_what_is_held(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        group = session.join("lock")
+        held = group.held(group.fence)
+        with held:
+            held.check()
+            assert 0 < held.valid_for <= 10.0
+        daemon.tell(wire.SessionNews("suspended", "no lease"))
+        daemon.memory.good_for = 0.0
+        while session.state is SessionState.CONNECTED:
+            session.dispatch(0.1)
+        with pytest.raises(groupsvc.Suspended):
+            held.check()
+        assert not held.lost.is_set()
+        daemon.tell(wire.MemberLost(1, False, "lagged"))
+        assert held.lost.wait(PATIENCE_S)
+        with pytest.raises(groupsvc.Lost, match="lagged"):
+            held.check()
+
+
+class TestThreads:
+    """Who waits pumps; the others are not forgotten."""
+
+    def test_many_threads_call_at_once(self, session: groupsvc.Session) -> None:
+        group = session.join("db")
+        results: list[bool] = []
+
+        def work() -> None:
+            for _ in range(20):
+                results.append(group.propose_state(b"x").approved)
+                group.multicast(b"y")
+            group.flush()
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        assert [True] * 160 == results
+        assert 1 + 160 + 160 == group.view.seq
+
+    def test_a_reader_and_a_caller(self, session: groupsvc.Session) -> None:
+        group = session.join("db", events=True)
+        seen: list[bytes] = []
+
+        def read() -> None:
+            seen.extend(event.value for event in group.events() if isinstance(event, groupsvc.StateChanged))
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        for number in range(50):
+            group.propose_state(b"%d" % number)
+        group.leave()
+        reader.join(PATIENCE_S)
+        assert not reader.is_alive(), "events() ends with the membership"
+        assert [b"%d" % number for number in range(50)] == seen
+
+    def test_while_nobody_waits_the_session_is_pumped(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        session.join("db")
+        daemon.wait_for(wire.SessionAlive, 2)
+        daemon.tell(daemon.memory.opened(1))
+        (vote,) = daemon.wait_for(wire.CastVote)
+        assert isinstance(vote, wire.CastVote)
+        assert "approve" == vote.vote
+
+    def test_closing_ends_those_who_wait(self, daemon: DaemonOnASocket) -> None:
+        session = groupsvc.connect(daemon.address)
+        group = session.join("db")
+        reader = threading.Thread(target=lambda: list(group.events()))
+        reader.start()
+        session.close()
+        session.close()
+        reader.join(PATIENCE_S)
+        assert not reader.is_alive()
+        assert SessionState.CLOSED is session.state
+        with pytest.raises(groupsvc.UsageError, match="closed"):
+            session.groups()
+
+    def test_all_groups_in_one_iterator(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        merged = session.events(timeout=PATIENCE_S)
+        one = session.join("one")
+        two = session.join("two")
+        two.multicast(b"b")
+        two.flush()
+        one.multicast(b"a")
+        found = [(event.group, type(event).__name__) for _, event in zip(range(4), merged, strict=False)]
+        assert [("one", "Joined"), ("two", "Joined"), ("two", "Message"), ("one", "Message")] == found
+
+    def test_a_loop_of_ones_own(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        group = session.join("db", events=True)
+        session.dispatch()
+        poll = select.poll()
+        poll.register(session.fileno(), select.POLLIN)
+        poll.poll(1000)
+        session.dispatch()
+        daemon.tell(wire.MessagesCame(1, 2, ("n2", 1, 1), (b"x",)))
+        events: list[groupsvc.Event] = []
+        while len(events) < 2:
+            assert poll.poll(PATIENCE_S * 1000)
+            session.dispatch()
+            events.extend(group.events(timeout=0))
+        assert isinstance(events[1], groupsvc.Message)
+
+
+class TestCallbacks:
+    """One at a time, on a thread of their own, and they may call the API."""
+
+    def test_on_proposal_votes(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        asked: list[groupsvc.Proposal] = []
+
+        def vote(proposal: groupsvc.Proposal) -> Answer:
+            asked.append(proposal)
+            return Answer(Vote.REJECT, message=b"no")
+
+        session.join("db", on_proposal=vote)
+        daemon.tell(daemon.memory.opened(1))
+        (cast,) = daemon.wait_for(wire.CastVote)
+        assert isinstance(cast, wire.CastVote)
+        assert ("reject", b"no") == (cast.vote, cast.message)
+        assert ("db", 1, b"new") == (asked[0].group, asked[0].phase, asked[0].state)
+
+    def test_an_error_is_no_vote_and_is_logged(
+        self, daemon: DaemonOnASocket, session: groupsvc.Session, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        def vote(proposal: groupsvc.Proposal) -> Vote:
+            raise ZeroDivisionError("broken code")
+
+        session.join("db", on_proposal=vote)
+        daemon.tell(daemon.memory.opened(1))
+        (cast,) = daemon.wait_for(wire.CastVote)
+        assert isinstance(cast, wire.CastVote)
+        assert cast.vote is None
+        assert "broken code" in caplog.text
+
+    def test_what_is_no_vote_is_an_error(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        session.join("db", on_proposal=lambda proposal: "yes")  # type: ignore[arg-type,return-value]
+        daemon.tell(daemon.memory.opened(1))
+        (cast,) = daemon.wait_for(wire.CastVote)
+        assert isinstance(cast, wire.CastVote)
+        assert cast.vote is None
+
+    def test_none_votes_later_from_any_thread(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        def vote(proposal: groupsvc.Proposal) -> None:
+            threading.Thread(target=lambda: proposal.vote(Vote.CONTINUE)).start()
+
+        session.join("db", on_proposal=vote)
+        daemon.tell(daemon.memory.opened(1))
+        (cast,) = daemon.wait_for(wire.CastVote)
+        assert isinstance(cast, wire.CastVote)
+        assert "continue" == cast.vote
+
+    def test_a_callback_may_call_but_not_propose(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        found: list[object] = []
+
+        def vote(proposal: groupsvc.Proposal) -> Vote:
+            found.append(group.sync())
+            found.append(group.multicast(b"hello"))
+            group.flush()
+            try:
+                group.propose_state(b"x")
+            except groupsvc.UsageError as error:
+                found.append(error)
+            return Vote.APPROVE
+
+        group = session.join("db", on_proposal=vote)
+        daemon.tell(daemon.memory.opened(1))
+        daemon.wait_for(wire.CastVote)
+        assert isinstance(found[2], groupsvc.UsageError)
+        assert "another thread" in str(found[2])
+
+    def test_states_are_told(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        states: list[SessionState] = []
+        told = threading.Event()
+
+        @session.on_state
+        def changed(state: SessionState) -> None:
+            states.append(state)
+            told.set()
+
+        daemon.tell(wire.SessionNews("lost", "declared down"))
+        assert told.wait(PATIENCE_S)
+        assert [SessionState.LOST] == states
+
+
+class TestConnectionsBreak:
+    """The session goes on, or says that it is lost."""
+
+    def test_a_call_in_hand_ends_as_if_nothing_had_happened(
+        self, daemon: DaemonOnASocket, session: groupsvc.Session
+    ) -> None:
+        group = session.join("db", events=True)
+        for number in range(5):
+            daemon.server.cut()
+            assert group.propose_state(b"%d" % number).approved
+        assert SessionState.CONNECTED is session.state
+        changed = [event.value for event in group.events(timeout=0) if isinstance(event, groupsvc.StateChanged)]
+        assert [b"0", b"1", b"2", b"3", b"4"] == changed
+
+    def test_a_daemon_that_forgot_us(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        group = session.join("db", events=True)
+        daemon.memory.knows_the_session = False
+        daemon.server.cut()
+        assert ["Joined", "Lost"] == [type(event).__name__ for event in group.events()]
+        assert SessionState.LOST is session.state
+        with pytest.raises(groupsvc.DaemonUnreachable, match="connect and join again"):
+            session.groups()
+
+    def test_garbage_is_the_end_of_the_session(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        group = session.join("db", events=True)
+        daemon.server.say(wire.SessionIs(99, 1, b"", 0, 1.0))
+        assert ["Joined", "Lost"] == [type(event).__name__ for event in group.events()]
+
+
+class TestInterrupts:
+    """Ctrl-C ends a wait and nothing else."""
+
+    def test_a_wait_is_interrupted_and_the_session_is_as_good_as_before(self, session: groupsvc.Session) -> None:
+        group = session.join("db", events=True)
+        timer = threading.Timer(0.05, _thread.interrupt_main)
+        timer.start()
+        with pytest.raises(KeyboardInterrupt):
+            for _ in group.events():
+                pass
+        assert group.propose_state(b"still here").approved
+
+    def test_a_call_is_interrupted_and_its_late_answer_disturbs_nobody(self) -> None:
+        with daemon_on_a_socket() as daemon, groupsvc.connect(daemon.address) as session:
+            daemon.memory.script = never(wire.JoinAsk)
+            timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGINT))
+            timer.start()
+            with pytest.raises(KeyboardInterrupt):
+                session.join("db")
+            ask = daemon.memory.requests[-1]
+            daemon.memory.script = None
+            daemon.tell(*daemon.memory.answers(ask))
+            daemon.wait_for(wire.GoodbyeAsk)
+            assert session.groups() == ()
+
+    def test_a_storm_of_interrupts_tears_nothing(self, session: groupsvc.Session) -> None:
+        group = session.join("db", events=True)
+        over = threading.Event()
+
+        def storm() -> None:
+            while not over.wait(0.001):
+                os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=storm)
+        hits = 0
+        thread.start()
+        try:
+            while hits < 50:
+                try:
+                    group.multicast(b"x")
+                    group.next_event(timeout=0.001)
+                except KeyboardInterrupt:
+                    hits += 1
+        except KeyboardInterrupt:
+            pass
+        finally:
+            while thread.is_alive():
+                try:
+                    over.set()
+                    thread.join()
+                except KeyboardInterrupt:
+                    continue
+        group.flush()
+        assert group.sync() == group.view.seq
+
+
+PROGRAM = """
+import os, sys, threading
+import groupsvc
+session = groupsvc.connect(sys.argv[1])
+group = session.join("db", events=True)
+"""
+
+
+def run(daemon: DaemonOnASocket, program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-X", "dev", "-c", PROGRAM + program, daemon.address],
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONWARNINGS": "ignore"},
+    )  # fmt: skip
+
+
+class TestProcesses:
+    """Forks and ends."""
+
+    @pytest.mark.parametrize(
+        "program",
+        [
+            "",
+            "threading.Thread(target=lambda: list(group.events()), daemon=True).start()",
+            "group.multicast(b'x')",
+            "session.close()",
+            "raise SystemExit(0)",
+        ],
+        ids=["plain", "a thread waits", "messages on their way", "closed", "exit"],
+    )
+    def test_a_program_ends_cleanly(self, daemon: DaemonOnASocket, program: str) -> None:
+        done = run(daemon, program)
+        assert (0, "", "") == (done.returncode, done.stdout, done.stderr)
+        daemon.wait_for(wire.CloseSession)
+
+    def test_a_forked_child_connects_for_itself(self, daemon: DaemonOnASocket) -> None:
+        program = """
+pid = os.fork()
+if not pid:
+    try:
+        group.propose_state(b"x")
+    except groupsvc.UsageError as error:
+        print(error)
+    session.close()
+    with groupsvc.connect(sys.argv[1]) as own, own.join("other") as mine:
+        print(mine.propose_state(b"child").approved)
+    sys.stdout.flush()
+    sys.exit(0)
+os.waitpid(pid, 0)
+print(group.propose_state(b"parent").approved)
+"""
+        done = run(daemon, program)
+        assert "" == done.stderr
+        first, *rest = done.stdout.splitlines()
+        assert "a forked child calls groupsvc.connect()" in first
+        assert ["True", "True"] == rest
+
+
+def test_importing_the_library_imports_no_daemon_no_spark_and_no_asyncio() -> None:
+    code = (
+        "import sys, groupsvc; print(*sorted(m for m in sys.modules"
+        " if m.split('.')[0] in ('groupsvcd', 'pyspark', 'asyncio', 'tenacity', 'tempfile')))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60,
+                           env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})  # fmt: skip
+    assert "" == found.stdout.strip()

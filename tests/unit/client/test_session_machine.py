@@ -1,0 +1,361 @@
+"""A session: states by its own clock, counting, resuming, and the one end of every call."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from groupsvc import asking
+from groupsvc.errors import (
+    DaemonUnreachable,
+    Failed,
+    NotAMember,
+    OutcomeUnknown,
+    PeerProtocolError,
+    StaleVersion,
+    TimedOut,
+    UsageError,
+)
+from groupsvc.session_machine import StateDue
+from groupsvc.session_states import LEGAL, SessionState
+from groupsvc.wire import client_messages as wire
+from groupsvc.wire.limits import COUNT_EVERY_ITEMS, GRACE_S, RESPONSIVE_S, SESSION_ALIVE_S
+from tests.unit.client.daemon_in_memory import NODE, DaemonInMemory, Line
+from tests.unit.client.scenes import begin, done, events, join, kinds, multicast, new_machine, propose
+
+CONNECTED, SUSPENDED, LOST, CLOSED = SessionState
+
+
+class TestStates:
+    """CONNECTED means: true by my own clock."""
+
+    def test_nothing_is_vouched_for_before_the_session_is_open(self) -> None:
+        machine = new_machine()
+        assert SUSPENDED is machine.state
+        machine.connected(0.0)
+        assert SUSPENDED is machine.state
+
+    def test_good_for_counts_from_when_the_question_was_sent(self) -> None:
+        line = Line(new_machine(), DaemonInMemory(good_for=2.0))
+        line.machine.connected(10.0)
+        line.now = 11.5  # the answer took long
+        line.run()
+        assert CONNECTED is line.machine.state
+        assert 0.5 == line.machine.valid_for(11.5)
+        line.machine.tick(12.0)
+        assert SUSPENDED is line.machine.state
+
+    def test_an_answer_that_comes_too_late_vouches_for_nothing(self) -> None:
+        line = Line(new_machine(), DaemonInMemory(good_for=2.0))
+        line.machine.connected(10.0)
+        line.now = 12.5
+        line.run()
+        assert SUSPENDED is line.machine.state
+
+    def test_while_it_says_that_it_is_alive_it_stays_connected(self, line: Line) -> None:
+        for step in range(1, 40):
+            line.at(step * SESSION_ALIVE_S)
+        assert CONNECTED is line.machine.state
+        assert 39 == len(line.daemon.alive)
+
+    def test_a_daemon_that_falls_silent_suspends_and_one_that_speaks_again_resumes(self, line: Line) -> None:
+        membership = join(line)
+        line.machine.tick(1.9)
+        line.machine.outbox.clear()  # carried nowhere
+        line.machine.tick(2.0)
+        assert SUSPENDED is line.machine.state
+        line.machine.outbox.clear()
+        line.at(2.5)
+        assert CONNECTED is line.machine.state
+        assert ["Joined", "Suspended", "Resumed"] == kinds(membership)
+        assert [CONNECTED, SUSPENDED, CONNECTED] == [due.state for due in line.machine.due if isinstance(due, StateDue)]
+
+    def test_the_daemons_word_suspends_at_once_and_its_next_answer_resumes(self, line: Line) -> None:
+        line.daemon.good_for = 0.0
+        line.tell(wire.SessionNews("suspended", "the node has no lease"))
+        assert SUSPENDED is line.machine.state
+        line.at(0.6)
+        assert SUSPENDED is line.machine.state
+        line.daemon.good_for = 2.0
+        line.tell(wire.SessionNews("resumed", ""))
+        assert CONNECTED is line.machine.state
+
+    def test_lost_is_for_ever(self, line: Line) -> None:
+        membership = join(line)
+        line.tell(wire.SessionNews("lost", "the node was declared down"))
+        assert LOST is line.machine.state
+        assert ["Joined", "Lost"] == kinds(membership)
+        line.machine.received([wire.SessionAliveAck(99, 0, 2.0)], 0.1)
+        line.machine.connected(0.2)
+        line.machine.tick(99.0)
+        assert LOST is line.machine.state
+        assert [] == line.machine.outbox
+
+    def test_closed_is_the_end_of_all(self, line: Line) -> None:
+        line.machine.end()
+        line.machine.lose("too late")
+        line.machine.end()
+        assert CLOSED is line.machine.state
+
+    def test_the_table_of_transitions_is_what_the_words_mean(self) -> None:
+        assert {CONNECTED, SUSPENDED, LOST, CLOSED} == set(LEGAL)
+        assert all(CLOSED in to for state, to in LEGAL.items() if state is not CLOSED)
+        assert not LEGAL[CLOSED]
+        assert CONNECTED not in LEGAL[LOST]
+
+    def test_a_refused_session_says_why(self) -> None:
+        machine = new_machine()
+        machine.connected(0.0)
+        machine.received([wire.Problem(machine.outbox[0].id, "failed", "full", "too many sessions")], 0.0)
+        assert LOST is machine.state
+        assert machine.refused is not None
+        assert "too many sessions" == machine.refused.text
+
+
+class TestAlive:
+    """The daemon is told that we live, how far we counted, and whether our code answers."""
+
+    def test_much_that_was_told_is_counted_before_time(self, line: Line) -> None:
+        membership = join(line)
+        group = line.daemon.group_of(membership.number)
+        for _ in range(COUNT_EVERY_ITEMS):
+            group.seq += 1
+            line.tell(wire.MessagesCame(membership.number, group.seq, ("n2", 1, 1), (b"x",)))
+        assert 1 == len(line.daemon.alive)
+        assert line.daemon.alive[0].seen >= COUNT_EVERY_ITEMS
+
+    def test_large_messages_are_counted_by_their_bytes(self, line: Line) -> None:
+        membership = join(line)
+        line.tell(wire.MessagesCame(membership.number, 2, ("n2", 1, 1), (bytes(2 << 20),)))
+        assert 3 == line.daemon.alive[0].seen
+
+    def test_a_callback_that_hangs_makes_the_program_unresponsive_until_it_returns(self, line: Line) -> None:
+        line.machine.busy_since = 0.0
+        line.at(RESPONSIVE_S - 0.1)
+        line.at(RESPONSIVE_S + 1.0)
+        line.machine.busy_since = None
+        line.at(RESPONSIVE_S + 2.0)
+        assert [True, False, True] == [alive.is_responsive for alive in line.daemon.alive]
+
+
+class TestCalls:
+    """Each ends in exactly one of done, Failed, OutcomeUnknown."""
+
+    def test_done(self, line: Line) -> None:
+        membership = join(line)
+        outcome = done(line, propose(line, membership, b"primary"))
+        assert (True, b"primary", 1) == (outcome.approved, outcome.view.state, outcome.view.state_version)
+
+    def test_a_problem_becomes_the_error_of_its_code_with_group_and_text(self, line: Line) -> None:
+        membership = join(line)
+        with pytest.raises(StaleVersion, match="could not change the state in group 'db': the version is 0") as caught:
+            done(line, propose(line, membership, b"x", 3))
+        assert "db" == caught.value.group
+
+    def test_no_answer_to_a_change_may_have_happened_and_the_deadline_is_the_daemons_and_a_little(
+        self, line: Line
+    ) -> None:
+        membership = join(line)
+        call = begin(line, propose(line, membership, b"x"), 5.0)
+        line.machine.tick(5.4)
+        assert not call.is_done
+        line.machine.tick(5.6)
+        assert isinstance(call.error, OutcomeUnknown)
+
+    def test_no_answer_to_a_question_changed_nothing(self, line: Line) -> None:
+        call = begin(line, asking.groups(line.machine), 5.0)
+        line.machine.tick(6.0)
+        assert isinstance(call.error, TimedOut)
+
+    @pytest.mark.parametrize("end", ["lost", "closed"])
+    def test_the_end_of_the_session_ends_all_calls(self, line: Line, end: str) -> None:
+        membership = join(line)
+        change = begin(line, propose(line, membership, b"x"))
+        question = begin(line, asking.groups(line.machine))
+        if end == "lost":
+            line.machine.lose("gone")
+        else:
+            line.machine.end()
+        assert isinstance(change.error, OutcomeUnknown)
+        assert isinstance(question.error, Failed)
+
+    def test_a_late_answer_is_for_nobody(self, line: Line) -> None:
+        membership = join(line)
+        call = begin(line, propose(line, membership, b"x"), 1.0)
+        requests, line.machine.outbox[:] = list(line.machine.outbox), []
+        line.machine.tick(2.0)
+        line.machine.outbox.clear()
+        for request in requests:
+            line.machine.received(line.daemon.handle(request), 2.1)
+        assert isinstance(call.error, OutcomeUnknown)
+        assert b"x" == membership.view.state
+
+    @pytest.mark.parametrize("how", ["late", "interrupted"])
+    def test_a_join_that_nobody_waits_for_any_more_is_left_again(self, line: Line, how: str) -> None:
+        start = asking.join(
+            line.machine, "db", name=None, attributes=None, create=None, data=b"", on_proposal=None, events=False
+        )
+        call = begin(line, start, 1.0)
+        if how == "late":
+            requests, line.machine.outbox[:] = list(line.machine.outbox), []
+            line.machine.tick(2.0)
+            line.machine.outbox[:] = [*requests, *line.machine.outbox]
+        else:
+            line.machine.abandon(call)
+        line.run()
+        assert isinstance(line.daemon.requests[-1], wire.GoodbyeAsk)
+        assert {} == line.machine.members
+
+    def test_an_answer_of_the_wrong_kind_is_the_peers_fault(self, line: Line) -> None:
+        line.daemon.script = lambda request: [wire.CaughtUp(request.id, 1)]
+        with pytest.raises(PeerProtocolError, match="CaughtUp"):
+            done(line, asking.groups(line.machine))
+
+    def test_after_the_end_nothing_is_sent(self, line: Line) -> None:
+        membership = join(line)
+        line.machine.lose("gone")
+        with pytest.raises(NotAMember, match="gone"):
+            begin(line, propose(line, membership, b"x"))
+        with pytest.raises(DaemonUnreachable, match=r"lost \(gone\); connect and join again"):
+            begin(line, asking.groups(line.machine))
+        line.machine.end()
+        with pytest.raises(UsageError, match="closed"):
+            begin(line, asking.groups(line.machine))
+        assert [] == line.machine.outbox
+
+
+class TestIllegalOrders:
+    """What a daemon of this protocol never says is refused, not guessed at."""
+
+    @pytest.mark.parametrize(
+        "message",
+        [
+            wire.SessionIs(999, 5, b"", 0, 2.0),
+            wire.SessionAliveAck(999, 0, 2.0),
+            wire.Welcome(1, 1, "n1", 7, ""),
+        ],
+        ids=["session nobody asked for", "ack nobody asked for", "second greeting"],
+    )
+    def test_answers_without_a_question(self, line: Line, message: wire.AnyClientReply) -> None:
+        with pytest.raises(PeerProtocolError):
+            line.machine.received([message], 0.0)
+
+    def test_telling_before_the_session_is_open(self) -> None:
+        machine = new_machine()
+        machine.connected(0.0)
+        with pytest.raises(PeerProtocolError, match="before the session was open"):
+            machine.received([wire.SessionNews("suspended", "")], 0.0)
+
+    def test_counting_what_was_never_said(self, line: Line) -> None:
+        line.machine.tick(SESSION_ALIVE_S)
+        with pytest.raises(PeerProtocolError, match="counted 7 requests"):
+            line.machine.received([wire.SessionAliveAck(line.machine.outbox[0].id, 7, 2.0)], 0.5)
+
+    def test_forgetting_what_was_counted(self, line: Line) -> None:
+        join(line)
+        line.at(0.5)
+        line.machine.tick(1.0)
+        with pytest.raises(PeerProtocolError, match="counted 0 requests; it had 1"):
+            line.machine.received([wire.SessionAliveAck(line.machine.outbox[0].id, 0, 2.0)], 1.0)
+
+    def test_resuming_another_session(self, line: Line) -> None:
+        line.machine.disconnected(0.1)
+        line.machine.connected(0.2)
+        with pytest.raises(PeerProtocolError, match="session 5 was to be resumed"):
+            line.machine.received([wire.SessionIs(line.machine.outbox[0].id, 6, b"", 0, 2.0)], 0.2)
+
+    def test_the_refusal_of_a_whole_frame_ends_the_session_with_its_reason(self, line: Line) -> None:
+        line.machine.received([wire.Problem(0, "usage", "frame", "checksum is wrong")], 0.0)
+        assert LOST is line.machine.state
+        assert "checksum is wrong" == line.machine.end_reason
+
+    def test_a_connection_that_the_daemon_has_given_up_is_replaced(self, line: Line) -> None:
+        line.machine.received([wire.Problem(0, "usage", "hello", "the first request must be Hello")], 0.0)
+        assert line.machine.is_hung_up
+        line.machine.disconnected(0.1)
+        line.connect()
+        assert (CONNECTED, False) == (line.machine.state, line.machine.is_hung_up)
+
+    def test_what_is_told_to_a_member_that_left_is_no_concern_of_anybody(self, line: Line) -> None:
+        membership = join(line)
+        done(line, asking.goodbye(line.machine, membership))
+        line.tell(wire.MessagesCame(membership.number, 2, (*NODE, 1), (b"x",)))
+        assert CONNECTED is line.machine.state
+
+
+class TestResuming:
+    """A broken connection loses nothing and does nothing twice."""
+
+    @pytest.mark.parametrize("up, down", list(itertools.product(range(6), range(12))))
+    def test_broken_at_any_point_everything_happens_once(self, line: Line, up: int, down: int) -> None:
+        """Five requests and their answers; so many got through each way before the connection broke."""
+        membership = join(line)
+        calls = [begin(line, propose(line, membership, value)) for value in (b"1", b"2")]
+        multicast(line, membership, b"m1", b"m2")
+        calls.append(begin(line, propose(line, membership, b"3")))
+        calls.append(begin(line, asking.sync(line.machine, membership)))
+        line.run(up=up, down=down)
+        line.connect()
+        assert all(call.is_done and call.error is None for call in calls)
+        assert membership.own.is_idle
+        changes = [one.value for one in line.daemon.requests if isinstance(one, wire.ChangeStateAsk)]
+        assert [b"1", b"2", b"3"] == changes
+        found = events(membership)
+        assert [b"m1", b"m2"] == [event.payload for event in found if type(event).__name__ == "Message"]
+        assert [b"1", b"2", b"3"] == [event.value for event in found if type(event).__name__ == "StateChanged"]
+        assert line.daemon.group_of(membership.number).seq == membership.view.seq
+        assert CONNECTED is line.machine.state
+
+    def test_broken_again_while_resuming(self, line: Line) -> None:
+        membership = join(line)
+        call = begin(line, propose(line, membership, b"1"))
+        line.run(up=1, down=0)
+        for down in range(3):
+            line.machine.connected(line.now)
+            line.run(up=1, down=down)
+        line.connect()
+        assert call.result.approved
+        assert 1 == len([one for one in line.daemon.requests if isinstance(one, wire.ChangeStateAsk)])
+
+    def test_what_is_asked_without_a_connection_is_said_on_the_next(self, line: Line) -> None:
+        membership = join(line)
+        line.machine.disconnected(0.1)
+        call = begin(line, propose(line, membership, b"1"))
+        assert [] == line.machine.outbox
+        line.connect()
+        assert call.result.approved
+
+    def test_what_was_counted_is_not_kept(self, line: Line) -> None:
+        membership = join(line)
+        for _ in range(10):
+            done(line, propose(line, membership, b"x"))
+        line.at(0.6)
+        assert 11 == line.machine._said.counted
+        assert 0 == len(line.machine._said)
+
+    def test_a_daemon_that_does_not_know_us_any_more_has_lost_everything(self, line: Line) -> None:
+        membership = join(line)
+        line.machine.disconnected(0.1)
+        line.daemon.knows_the_session = False
+        line.connect()
+        assert LOST is line.machine.state
+        assert ["Joined", "Lost"] == kinds(membership)
+
+    def test_without_a_connection_all_is_lost_when_the_daemons_patience_ends(self, line: Line) -> None:
+        line.machine.disconnected(1.0)
+        line.machine.tick(1.9)
+        assert CONNECTED is line.machine.state, "the lease does not end with the connection"
+        line.machine.tick(2.0)
+        assert SUSPENDED is line.machine.state
+        line.machine.tick(1.0 + GRACE_S)
+        assert LOST is line.machine.state
+
+    def test_the_lease_of_a_resumed_session_counts_from_the_resuming(self, line: Line) -> None:
+        line.machine.disconnected(0.1)
+        line.machine.tick(2.5)
+        assert SUSPENDED is line.machine.state
+        line.now = 2.6
+        line.connect()
+        assert CONNECTED is line.machine.state
+        assert 4.6 == line.machine.lease.until

@@ -1,0 +1,116 @@
+"""Whatever is late has one answer, and the right one: certainly not, how it ended, or not known (K1)."""
+
+from __future__ import annotations
+
+from groupsvc.wire.client_messages import OutcomeIs
+from groupsvc.wire.notices import Joined, Left, StateChanged
+from groupsvcd.core.peer_messages import PeerMessage, Submit
+
+from .applications import Application, Applications
+
+
+def _two(**attributes: str) -> tuple[Applications, Application, Application]:
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    a.join(**attributes)
+    b.join()
+    return domain, a, b
+
+
+def test_a_join_that_is_late_is_withdrawn_and_nobody_sees_it() -> None:
+    """Its ballot runs out of time."""
+    domain, a, _ = _two(join_phases="n")
+    a.vote("approve")
+    domain.run(0.2)
+    domain.opened("F")
+    late = domain.opened("F")
+    number = late.join(timeout=1.0, wait=0.9)
+    assert [] == late.answers(number)
+    domain.run(0.2)
+    assert ("failed", "timed out") == late.problem(number)
+    a.vote("approve")
+    domain.run(1.0)
+    assert [] == [joined for joined in a.notices(Joined) if joined.providers[0].id[0] == "F"]
+
+
+def test_a_join_that_was_approved_meanwhile_says_goodbye() -> None:
+    """The others see it come and go; its program is told that it is not in."""
+    domain, a, b = _two()
+    late = domain.opened("F")
+    warm = domain.opened("F")
+    warm.join(name="so that F is in the group")
+    domain.lose(PeerMessage, "D>F E>F")  # F does not see what became of it
+    number = late.join(timeout=0.5, wait=0.4)
+    assert [] == late.answers(number)
+    domain.run(0.2)
+    assert ("failed", "timed out") == late.problem(number)
+    domain.heal()
+    domain.run(1.0)
+    for application in (a, b):
+        came = [one.providers[0].id for one in application.notices(Joined)]
+        assert [(one,) for one in came[-1:]] == [left.providers for left in application.notices(Left)]
+        assert ["goodbye"] == [left.cause for left in application.notices(Left)]
+        assert "F" == came[-1][0]
+    assert [] == late.notices(Joined)
+
+
+def test_a_join_that_finds_no_way_in_fails_and_leaves_no_trace() -> None:
+    domain, _, _ = _two()
+    domain.cut("F", *[name for name in domain.names if name != "F"])
+    late = domain.opened("F")
+    number = late.join("elsewhere", timeout=0.5, wait=0.6)
+    assert ("failed", "timed out") == late.problem(number)
+    domain.heal()
+    domain.run(8.0)
+    assert domain.voter("A").directory.groups.named("elsewhere") is None
+
+
+def test_a_proposal_that_had_no_turn_is_withdrawn_and_failed() -> None:
+    domain, a, b = _two(state_phases="n")
+    running = a.propose_state(b"red", timeout=60.0)
+    waiting = b.propose_state(b"green", timeout=0.5)
+    domain.run(1.0)
+    assert ("failed", "timed out") == b.problem(waiting)
+    a.vote("approve")
+    b.vote("approve")
+    domain.run(0.5)
+    assert isinstance(a.answer(running), OutcomeIs)
+    assert [b"red"] == [changed.value for changed in b.notices(StateChanged)]
+
+
+def test_a_proposal_whose_ballot_runs_is_not_known_and_can_be_asked_for() -> None:
+    domain, a, _ = _two(state_phases="n")
+    number = a.propose_state(b"red", timeout=0.5)
+    domain.run(0.7)
+    assert [] == a.answers(number)
+    domain.run(0.2)
+    assert ("unknown", "timed out") == a.problem(number)
+
+
+def test_a_proposal_that_ends_in_the_last_moment_has_its_outcome() -> None:
+    domain, a, b = _two(state_phases="n")
+    number = a.propose_state(b"red", timeout=0.5)
+    domain.run(0.6)
+    a.vote("approve")
+    b.vote("approve")
+    domain.run(0.1)
+    assert isinstance(a.answer(number), OutcomeIs)
+
+
+def test_a_proposal_that_the_stream_has_not_is_not_known() -> None:
+    """Whether the leader has it nobody here knows."""
+    domain, _, b = _two()
+    domain.lose(Submit, "E>D")
+    number = b.propose_state(b"red", timeout=0.2)
+    domain.run(0.6)
+    assert ("unknown", "timed out") == b.problem(number)
+
+
+def test_every_request_has_one_answer_when_the_node_loses_the_group() -> None:
+    domain, a, _ = _two(state_phases="n")
+    numbers = [a.propose_state(b"%d" % number, timeout=60.0) for number in range(3)]
+    domain.cut("D", *[name for name in domain.names if name != "D"])
+    domain.run(5.0)
+    domain.heal()
+    domain.run(3.0)
+    assert [("unknown", "lost")] * 3 == [a.problem(number) for number in numbers]

@@ -1,0 +1,102 @@
+"""A program that is stopped, or reads too slowly, costs itself something, and nobody else anything (X1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from groupsvc.wire.client_messages import NoticesMissed, SessionNews
+from groupsvc.wire.notices import Left, StateChanged
+from groupsvcd.core.sessions import tellings
+from groupsvcd.core.sessions.session import Session
+
+from .applications import Application, Applications
+
+
+@pytest.fixture
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same rules with smaller numbers, so that a test is short."""
+    limits = {
+        "UNCOUNTED_ITEMS_MAX": 200, "UNCOUNTED_BYTES_MAX": 2_000_000, "WINDOW_ITEMS": 50, "WINDOW_BYTES": 1_000_000,
+        "CROWDED_ITEMS": 100, "CROWDED_BYTES": 1_000_000,
+    }  # fmt: skip
+    for name, value in limits.items():
+        monkeypatch.setattr(tellings, name, value)
+
+
+def _session(domain: Applications, application: Application) -> Session:
+    assert application.session is not None
+    return domain.engines[application.node].sessions._by_number[application.session.session]
+
+
+def _kept(domain: Applications, application: Application) -> Any:
+    return _session(domain, application)._tellings
+
+
+def test_no_more_is_sent_than_a_program_counts(small_limits: None) -> None:
+    """What it leaves in the queues of its socket is bounded; it goes on when it counts."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("D")
+    a.join(name="a")
+    b.join(name="b")
+    a.count_every = b.count_every = 20
+    a.is_running = False
+    heard = len(a.told)
+    for number in range(120):
+        b.multicast(b"%d" % number)
+        domain.run(0.002)
+    assert len(a.told) - heard <= 50
+    assert 120 == len(b.payloads)
+    a.is_running = True
+    domain.run(3.0)
+    assert [b"%d" % number for number in range(120)] == a.payloads
+
+
+@pytest.mark.parametrize("size", [1, 5_000], ids=["items", "bytes"])
+def test_a_stopped_program_loses_its_session_and_nobody_else_anything(small_limits: None, size: int) -> None:
+    """Two sessions on one node, one stopped: what is kept for it has an end, and so has its session."""
+    domain = Applications()
+    a, b, c = domain.opened("D"), domain.opened("D"), domain.opened("E")
+    for name, application in zip("abc", (a, b, c), strict=True):
+        application.count_every = 20
+        application.join(name=name)
+    stopped = _kept(domain, a)
+    a.is_running = False
+    most_items = most_bytes = 0
+    for number in range(300):
+        c.multicast(b"%d" % number * size)
+        domain.run(0.01)
+        most_items, most_bytes = max(most_items, len(stopped._kept)), max(most_bytes, stopped._bytes)
+    assert most_items <= 201
+    assert most_bytes <= 2_000_000 + 200_000
+    for application in (b, c):
+        assert ["overrun"] == [left.cause for left in application.notices(Left)]
+        assert [b"%d" % number * size for number in range(300)] == application.payloads
+    assert isinstance(a.told[-1], SessionNews)
+    a.is_running = True
+    a.resume()
+    assert a.session is None
+
+
+def test_a_slow_subscriber_misses_something_and_is_told_how_much(small_limits: None) -> None:
+    """Its session goes on."""
+    domain = Applications()
+    a, watcher = domain.opened("D"), domain.opened("E")
+    a.join()
+    watcher.subscribe()
+    domain.run(1.0)
+    watcher.is_running = False
+    a.count_every = watcher.count_every = 20
+    for number in range(300):
+        a.propose_state(b"%d" % number)
+        domain.run(0.01)
+    watcher.is_running = True
+    domain.run(2.0)
+    (missed,) = watcher.kinds(NoticesMissed)
+    told = watcher.notices(StateChanged)
+    assert 300 == missed.missed + len(told)
+    assert b"299" == missed.view.state
+    a.propose_state(b"after")
+    domain.run(0.2)
+    assert b"after" == watcher.notices(StateChanged)[-1].value
