@@ -147,6 +147,7 @@ class LoopPump:
                 await ended
             except asyncio.CancelledError:
                 self.machine.abandon(call)
+                self.turn()
                 raise
             try:
                 return call.result
@@ -242,7 +243,7 @@ class LoopPump:
             messages = socket.receive()
             if messages is None:
                 return count
-            machine.received(messages, clock.now())
+            machine.received(messages, clock.now(), socket.last_size)
             machine.say_what_gathers()
         return FRAMES_PER_TURN
 

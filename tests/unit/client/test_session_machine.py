@@ -127,7 +127,9 @@ class TestAlive:
 
     def test_large_messages_are_counted_by_their_bytes(self, line: Line) -> None:
         membership = join(line)
-        line.tell(wire.MessagesCame(membership.number, 2, ("n2", 1, 1), (bytes(2 << 20),)))
+        told = line.daemon.tell(wire.MessagesCame(membership.number, 2, ("n2", 1, 1), (b"much",)))
+        line.machine.received(told, line.now, 2 << 20)
+        line.run()
         assert 3 == line.daemon.alive[0].seen
 
     def test_a_callback_that_hangs_makes_the_program_unresponsive_until_it_returns(self, line: Line) -> None:
@@ -191,7 +193,7 @@ class TestCalls:
         assert isinstance(call.error, OutcomeUnknown)
         assert b"x" == membership.view.state
 
-    @pytest.mark.parametrize("how", ["late", "interrupted"])
+    @pytest.mark.parametrize("how", ["late", "interrupted", "interrupted when done"])
     def test_a_join_that_nobody_waits_for_any_more_is_left_again(self, line: Line, how: str) -> None:
         start = asking.join(
             line.machine, "db", name=None, attributes=None, create=None, data=b"", on_proposal=None, events=False
@@ -202,6 +204,8 @@ class TestCalls:
             line.machine.tick(2.0)
             line.machine.outbox[:] = [*requests, *line.machine.outbox]
         else:
+            if how == "interrupted when done":
+                line.run()
             line.machine.abandon(call)
         line.run()
         assert isinstance(line.daemon.requests[-1], wire.GoodbyeAsk)
