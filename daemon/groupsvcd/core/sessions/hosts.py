@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from groupsvc.wire.client_messages import SubscribeAsk, Subscribed, Told
+from groupsvc.wire.client_messages import SubscribeAsk, Subscribed
 from groupsvc.wire.notices import AnyNotice, GroupView, Joined, Left, Provider, ProviderId
 
 from ..groups.commands import FailureCause
@@ -34,9 +34,6 @@ class HostWatch:
 
     def responds(self, *, does: bool) -> None:
         """Nobody waits for a subscriber."""
-
-    def catch_up(self) -> None:
-        """The list changes too rarely for anything to be left out."""
 
 
 class Hosts:
@@ -94,4 +91,4 @@ class Hosts:
             notices.append(Joined(version, tuple(new), version))
         for watch in list(self._watches.values()):
             for notice in notices:
-                watch.session.tell(Told(watch.member, notice))
+                watch.session.tell_notice(watch.member, notice)
