@@ -160,8 +160,9 @@ class LoopPump:
         if os.getpid() != self._pid:
             text = f"this session belongs to process {self._pid}; a forked child connects for its own"
             raise UsageError(text)
-        if threading.get_ident() != self._thread:
-            raise UsageError("this session belongs to the event loop of another thread")
+        if _running_loop() is not self._loop:
+            text = "this session belongs to another event loop; use it in coroutines of the loop it was connected on"
+            raise UsageError(f"{text}, or connect again")
 
     def check_may_wait_for_votes(self, membership: Membership) -> None:
         """Raise in a callback that would wait for itself."""
@@ -367,6 +368,13 @@ class LoopPump:
 
         self._loop.call_soon_threadsafe(vote)
         done.result()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _close_unwanted(greeting: asyncio.Future[DaemonConnection]) -> None:
