@@ -240,6 +240,17 @@ class LocalGroup:
         if not self.group.seq:
             self.group = ProcessGroup(self._attributes)
         self._groups.carries(self)
+        if self._groups.me in members:
+            self._groups.soon(
+                self._is_now_in
+            )  # the node was in before us; what we missed is delivered right after this
+
+    def _is_now_in(self) -> None:
+        """Our own insertion was delivered here: what our processes say from now on comes back to them."""
+        if not self.is_in and self._groups.get(self.name) is self:
+            self._line.is_open = True
+            self._move_line()
+            self._groups.arrivals.entered(self)
 
     def delivered(self, first_seq: int, entries: Sequence[Entry]) -> None:
         """The next entries."""
@@ -294,10 +305,8 @@ class LocalGroup:
         nobody would be told what became of it.
         """
         self._groups.look_at(self)
-        if not self.is_in and self._groups.me in members:
-            self._line.is_open = True
-            self._move_line()
-            self._groups.arrivals.entered(self)
+        if self._groups.me in members:
+            self._is_now_in()
         self.look_who_leads()
         self._box.hurry()
         self._send_votes()

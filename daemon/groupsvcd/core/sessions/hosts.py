@@ -71,9 +71,10 @@ class Hosts:
         nodes = member.nodes
         gone: dict[str, list[ProviderId]] = {"leave": [], "node_failure": []}
         for name, provider in list(self._up.items()):
-            entry = nodes[name]
-            if entry.incarnation != provider.id[1] or entry.status != "up":
-                is_clean = entry.incarnation == provider.id[1] and entry.status == "gone"
+            entry = nodes.get(name)
+            is_same = entry is not None and entry.incarnation == provider.id[1]
+            if entry is None or not is_same or entry.status != "up":
+                is_clean = entry is not None and is_same and entry.status == "gone"
                 gone["leave" if is_clean else "node_failure"].append(provider.id)
                 del self._up[name]
         new: list[Provider] = []

@@ -104,7 +104,7 @@ class Session:
         if self._grace is not None:
             self._grace.take_back()
             self._grace = None
-        self._is_heard(is_responsive=True)
+        self._alive_at = self.desk.turn.now
         self._send(SessionIs(request_id, self.number, self.secret, self.taken, self.desk.good_for))
         self._tellings.connect(seen)
 
@@ -222,16 +222,13 @@ class Session:
             return
         if self._tellings.can_be_counted(alive.seen):
             self._tellings.count(alive.seen)
-        self._is_heard(is_responsive=alive.is_responsive)
+        self._alive_at = self.desk.turn.now
+        self._responds(does=alive.is_responsive)
         self._send(SessionAliveAck(alive.id, self.taken, self.desk.good_for))
         if self.behind and not self.is_crowded:
             behind, self.behind = self.behind, {}
             for catch_up in behind.values():
                 catch_up()
-
-    def _is_heard(self, *, is_responsive: bool) -> None:
-        self._alive_at = self.desk.turn.now
-        self._responds(does=is_responsive)
 
     def _is_silent(self) -> None:
         left = self._alive_at + RESPONSIVE_S - self.desk.turn.now
