@@ -77,6 +77,7 @@ class DaemonSocket:
         self._socket.setsockopt(zmq.RCVHWM, QUEUE_FRAMES)
         self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_ENDED)
         self._unsent: deque[bytes] = deque()
+        self.last_size = 0  # bytes of the frame that was received last
         self.fds = (_number(self._socket, _FD), _number(self._monitor, _FD))
         try:
             self._socket.connect(address)
@@ -130,6 +131,7 @@ class DaemonSocket:
             while self._socket.getsockopt(_RCVMORE):
                 self._socket.recv(_NOBLOCK)
             raise PeerProtocolError(f"{self.address} answered in several parts: it is no groupsvcd of this version")
+        self.last_size = len(raw)
         frame = frames.unpack(raw)
         if frame.kind is not FrameKind.CLIENT_REPLY:
             raise PeerProtocolError(f"{self.address} answered with a frame of kind {frame.kind.name}")
@@ -145,12 +147,12 @@ class DaemonSocket:
         """Whether the other end has gone; frames it sent before may still be there."""
         return bool(_number(self._monitor, _EVENTS) & _POLLIN)
 
-    def close(self, *, linger_ms: int = 0) -> None:
+    def close(self) -> None:
         """End it; may be called again. In a forked child the socket is the parent's, and stays."""
         if os.getpid() == self._pid and not self._socket.closed:
             # In this order: libzmq's own thread waits for ever on a monitor whose reader went away first.
             self._socket.disable_monitor()
-            self._socket.close(linger=linger_ms)
+            self._socket.close(linger=0)
             self._monitor.close(linger=0)
 
 

@@ -10,7 +10,7 @@ What is left out beyond the limit is counted, and the count is in the place of w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from .events import Event, Message, Overrun
 from .views import Provider, View
@@ -52,7 +52,6 @@ class EventBuffer:
         self._taken = 0  # and by the other
         self._missed: dict[str, int] = {}
         self._run: Iterator[Message] = iter(())
-        self.on_more: Callable[[], None] | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -82,8 +81,6 @@ class EventBuffer:
     def _put(self, event: Event | MessageRun, size: int) -> None:
         self._kept.append(event)
         self._appended += size
-        if self.on_more is not None:
-            self.on_more()
 
     def take(self) -> Event | None:
         """The next event; None if there is none."""

@@ -45,6 +45,7 @@ class Reader(KnownGroup):
     @property
     def view(self) -> View:
         """The newest that is known here."""
+        self._pump.check_usable()
         with self._pump.lock:
             return self._membership.view
 
@@ -59,6 +60,7 @@ class Reader(KnownGroup):
         return self._next(buffer, patience)
 
     def _buffer(self) -> EventBuffer:
+        self._pump.check_usable()
         buffer = self._membership.buffer
         if buffer is None:
             buffer = cast(EventBuffer, self._pump.do(lambda: self._pump.machine.start_reading(self._membership)))

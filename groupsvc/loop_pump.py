@@ -147,6 +147,7 @@ class LoopPump:
                 await ended
             except asyncio.CancelledError:
                 self.machine.abandon(call)
+                self.turn()
                 raise
             try:
                 return call.result
@@ -159,8 +160,9 @@ class LoopPump:
         if os.getpid() != self._pid:
             text = f"this session belongs to process {self._pid}; a forked child connects for its own"
             raise UsageError(text)
-        if threading.get_ident() != self._thread:
-            raise UsageError("this session belongs to the event loop of another thread")
+        if _running_loop() is not self._loop:
+            text = "this session belongs to another event loop; use it in coroutines of the loop it was connected on"
+            raise UsageError(f"{text}, or connect again")
 
     def check_may_wait_for_votes(self, membership: Membership) -> None:
         """Raise in a callback that would wait for itself."""
@@ -242,7 +244,7 @@ class LoopPump:
             messages = socket.receive()
             if messages is None:
                 return count
-            machine.received(messages, clock.now())
+            machine.received(messages, clock.now(), socket.last_size)
             machine.say_what_gathers()
         return FRAMES_PER_TURN
 
@@ -366,6 +368,13 @@ class LoopPump:
 
         self._loop.call_soon_threadsafe(vote)
         done.result()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _close_unwanted(greeting: asyncio.Future[DaemonConnection]) -> None:

@@ -20,6 +20,7 @@ import math
 import os
 import select
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -72,7 +73,7 @@ class Pump:
         self._sleepers: list[threading.Lock] = []
         self._pumping = 0  # the thread that reads the socket, 0: the background
         self._socket: DaemonSocket | None = None
-        self._kick = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._kick = self._eventfd(0)
         self._poll = select.poll()
         self._poll.register(self._kick, select.POLLIN)
         self._ready = -1
@@ -114,13 +115,13 @@ class Pump:
         if not self._pumping:
             self._background.resume(socket.fds)
 
-    def _drop_socket(self, *, linger_ms: int = 0) -> None:
+    def _drop_socket(self) -> None:
         socket, self._socket = self._socket, None
         if socket is not None:
             self._background.unwatch(socket.fds)
             for fd in socket.fds:
                 self._poll.unregister(fd)
-            socket.close(linger_ms=linger_ms)
+            socket.close()
 
     def close(self, start: Start, timeout: float) -> None:
         """Say goodbye to everything, then end."""
@@ -156,10 +157,12 @@ class Pump:
             if socket is None or not machine.is_on:
                 return
             machine.say_what_gathers()
-            machine.say(CloseSession(machine.next_id()))
+            close = CloseSession(machine.next_id())
+            machine.say(close)
             socket.send(machine.outbox)
             machine.outbox.clear()
-            self._drop_socket(linger_ms=int(EXIT_S * 1000))
+            _wait_for_answer(socket, close.id, clock.now() + EXIT_S)
+            self._drop_socket()
         except Exception:
             _log.debug("a session could not be closed at exit", exc_info=True)
         finally:
@@ -188,8 +191,8 @@ class Pump:
             self.wait_until(lambda: call.is_done, math.inf)
         except BaseException:
             with self.guard:
-                if not call.is_done:
-                    self.machine.abandon(call)
+                self.machine.abandon(call)
+                self._turn()
             raise
 
     def check_usable(self) -> None:
@@ -290,8 +293,14 @@ class Pump:
         """A descriptor that is readable when something has happened since ``dispatched``."""
         with self.guard:
             if self._ready < 0:
-                self._ready = os.eventfd(1, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+                self._ready = self._eventfd(1)
             return self._ready
+
+    def _eventfd(self, first: int) -> int:
+        """Closed with this object and not before: a thread may still be waking up from it."""
+        fd = os.eventfd(first, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        weakref.finalize(self, os.close, fd).atexit = False
+        return fd
 
     def dispatched(self) -> None:
         """What has happened so far is about to be looked at."""
@@ -339,7 +348,7 @@ class Pump:
             messages = socket.receive()
             if messages is None:
                 return count
-            machine.received(messages, clock.now())
+            machine.received(messages, clock.now(), socket.last_size)
             machine.say_what_gathers()
         return FRAMES_PER_TURN
 
@@ -442,6 +451,19 @@ class Pump:
 
     def _cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         self.do(lambda: membership.vote(proposal, answer))
+
+
+def _wait_for_answer(socket: DaemonSocket, id: int, until: float) -> None:
+    """Until the daemon has answered this request, with nobody else reading; other messages are not looked at."""
+    poll = select.poll()
+    for fd in socket.fds:
+        poll.register(fd, select.POLLIN)
+    while (left := until - clock.now()) > 0 and not socket.is_over:
+        messages = socket.receive()
+        if messages is None:
+            poll.poll(math.ceil(left * 1000))
+        elif any(getattr(message, "id", 0) == id for message in messages):
+            return
 
 
 def judged(found: object) -> Answer:

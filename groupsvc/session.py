@@ -67,6 +67,7 @@ class Session:
     def __init__(self, pump: Pump, default_timeout: float) -> None:
         self._pump = pump
         self._default_timeout = default_timeout
+        self._dispatched = 0
 
     # --- Who and how ---
 
@@ -175,7 +176,7 @@ class Session:
         pump = self._pump
         pump.check_usable()
         pump.dispatched()
-        before, self._dispatched = getattr(self, "_dispatched", 0), pump.turns
+        before = self._dispatched
         pump.wait_until(lambda: pump.turns > before or pump.machine.state in IS_OVER, clock.now() + patience)
         self._dispatched = pump.turns
         return pump.turns > before

@@ -120,9 +120,10 @@ class SessionMachine:
         """When a session without a connection is lost."""
         return self._give_up_at
 
-    def received(self, messages: Sequence[wire.AnyClientReply], now: float) -> None:
-        """What came in one frame."""
+    def received(self, messages: Sequence[wire.AnyClientReply], now: float, size: int = 0) -> None:
+        """What came in one frame of ``size`` bytes."""
         self._now = now
+        self._heard.hear_bytes(size)
         run: list[notices.AnyNotice] = []
         member = -1
         for message in messages:
@@ -140,7 +141,7 @@ class SessionMachine:
                 continue
             if not self._is_on:
                 raise PeerProtocolError(f"the daemon sent {type(message).__name__} before the session was open")
-            self._heard.hear(message)
+            self._heard.hear()
             if isinstance(message, wire.Told):
                 member = message.member
                 run.append(message.notice)
@@ -346,8 +347,12 @@ class SessionMachine:
         return call
 
     def abandon(self, call: Call) -> None:
-        """Whoever waited for it was interrupted."""
-        self._calls.abandon(call)
+        """Whoever waited for it was interrupted; what it has entered meanwhile is nobody's, and left again."""
+        if not call.is_done:
+            self._calls.abandon(call)
+        elif call.error is None and isinstance(call.result, Membership) and not call.result.has_ended:
+            self.say(wire.GoodbyeAsk(self.next_id(), call.result.number))
+            self.part(call.result, "whoever joined was interrupted")
 
     def check_open(self, what: str, group: str | None = None) -> None:
         """Raise if nothing can be done any more."""

@@ -196,6 +196,23 @@ def test_many_tasks_at_once_and_all_events_in_one_iterator() -> None:
     play(scene)
 
 
+def test_another_loop_is_told_so() -> None:
+    with daemon_on_a_socket() as daemon:
+        first = asyncio.new_event_loop()
+
+        async def connect() -> aio.Session:
+            return await aio.connect(daemon.address)
+
+        async def use(session: aio.Session) -> None:
+            with pytest.raises(groupsvc.UsageError, match="another event loop"):
+                await session.join("db")
+
+        session = first.run_until_complete(connect())
+        asyncio.run(use(session))
+        first.run_until_complete(session.close())
+        first.close()
+
+
 def test_no_daemon(tmp_path: Path) -> None:
     async def connect() -> None:
         await aio.connect(f"ipc://{tmp_path}/none.sock")

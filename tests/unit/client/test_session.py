@@ -413,6 +413,30 @@ class TestConnectionsBreak:
         changed = [event.value for event in group.events(timeout=0) if isinstance(event, groupsvc.StateChanged)]
         assert [b"0", b"1", b"2", b"3", b"4"] == changed
 
+    def test_many_threads_while_it_breaks_again_and_again(
+        self, daemon: DaemonOnASocket, session: groupsvc.Session
+    ) -> None:
+        group = session.join("db", events=True)
+        results: list[bool] = []
+
+        def work() -> None:
+            for _ in range(15):
+                results.append(group.propose_state(b"x").approved)
+                group.multicast(b"y")
+            group.flush()
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for count in range(10, 60, 10):
+            daemon.wait_for(wire.ChangeStateAsk, count)
+            daemon.server.cut()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        assert [True] * 60 == results
+        seen = [event.seq for event in group.events(timeout=0) if not isinstance(event, groupsvc.Approved)]
+        assert list(range(1, 122)) == seen, "nothing is lost, nothing is done twice"
+
     def test_a_daemon_that_forgot_us(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
         group = session.join("db", events=True)
         daemon.memory.knows_the_session = False

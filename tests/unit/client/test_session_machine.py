@@ -8,6 +8,7 @@ import pytest
 
 from groupsvc import asking
 from groupsvc.errors import (
+    Busy,
     DaemonUnreachable,
     Failed,
     NotAMember,
@@ -127,7 +128,9 @@ class TestAlive:
 
     def test_large_messages_are_counted_by_their_bytes(self, line: Line) -> None:
         membership = join(line)
-        line.tell(wire.MessagesCame(membership.number, 2, ("n2", 1, 1), (bytes(2 << 20),)))
+        told = line.daemon.tell(wire.MessagesCame(membership.number, 2, ("n2", 1, 1), (b"much",)))
+        line.machine.received(told, line.now, 2 << 20)
+        line.run()
         assert 3 == line.daemon.alive[0].seen
 
     def test_a_callback_that_hangs_makes_the_program_unresponsive_until_it_returns(self, line: Line) -> None:
@@ -152,6 +155,11 @@ class TestCalls:
         with pytest.raises(StaleVersion, match="could not change the state in group 'db': the version is 0") as caught:
             done(line, propose(line, membership, b"x", 3))
         assert "db" == caught.value.group
+
+    def test_what_was_asked_is_said_once(self, line: Line) -> None:
+        line.daemon.script = lambda request: [wire.Problem(request.id, "failed", "full", "list groups: try later")]
+        with pytest.raises(Busy, match=r"^could not list the groups: try later$"):
+            done(line, asking.groups(line.machine))
 
     def test_no_answer_to_a_change_may_have_happened_and_the_deadline_is_the_daemons_and_a_little(
         self, line: Line
@@ -191,7 +199,7 @@ class TestCalls:
         assert isinstance(call.error, OutcomeUnknown)
         assert b"x" == membership.view.state
 
-    @pytest.mark.parametrize("how", ["late", "interrupted"])
+    @pytest.mark.parametrize("how", ["late", "interrupted", "interrupted when done"])
     def test_a_join_that_nobody_waits_for_any_more_is_left_again(self, line: Line, how: str) -> None:
         start = asking.join(
             line.machine, "db", name=None, attributes=None, create=None, data=b"", on_proposal=None, events=False
@@ -202,6 +210,8 @@ class TestCalls:
             line.machine.tick(2.0)
             line.machine.outbox[:] = [*requests, *line.machine.outbox]
         else:
+            if how == "interrupted when done":
+                line.run()
             line.machine.abandon(call)
         line.run()
         assert isinstance(line.daemon.requests[-1], wire.GoodbyeAsk)
