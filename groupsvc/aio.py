@@ -324,9 +324,22 @@ class Group(Reader, JoinedGroup):
         start = asking.expel(self._pump.machine, self._membership, providers, reason, **how)
         return await self._propose(start, timeout)
 
-    async def change_attributes(self, *, timeout: float | None = None, **changes: object) -> Outcome:
-        """Other attributes of the group, as in ``change_attributes(time_limit=5.0)``."""
-        return await self._propose(asking.change_attributes(self._pump.machine, self._membership, changes), timeout)
+    async def change_attributes(
+        self,
+        *,
+        phases: Phases | int | None = None,
+        ballot_time_limit: float | None = None,
+        on_busy: Literal["queue", "fail"] = "queue",
+        timeout: float | None = None,
+        **changes: object,
+    ) -> Outcome:
+        """Other attributes of the group, as in ``change_attributes(time_limit=5.0)``, voted on if ``phases`` says so.
+
+        ``time_limit`` is an attribute; that of the ballot about the change is ``ballot_time_limit``.
+        """
+        how = {"phases": phases, "time_limit": ballot_time_limit, "on_busy": on_busy}
+        start = asking.change_attributes(self._pump.machine, self._membership, changes, **how)
+        return await self._propose(start, timeout)
 
     async def leave(self, *, code: int = 0, timeout: float | None = None) -> Outcome:
         """Propose that I leave."""

@@ -273,14 +273,13 @@ def expel(
     )  # fmt: skip
 
 
-def change_attributes(machine: SessionMachine, membership: Membership, changes: dict[str, object]) -> Start:
+def change_attributes(machine: SessionMachine, membership: Membership, changes: dict[str, object], **how: Any) -> Start:
     """Other attributes."""
     number, plain = membership.number, changed(changes)
+    phases, limit, fails = _how(membership.group, **how)
     return _propose(
         machine, membership, f"change {', '.join(changes)}",
-        lambda id, timeout: wire.ChangeAttributesAsk(
-            id, number, check.BY_DEFAULT, check.BY_DEFAULT, False, timeout, plain
-        ),
+        lambda id, timeout: wire.ChangeAttributesAsk(id, number, phases, limit, fails, timeout, plain),
     )  # fmt: skip
 
 

@@ -111,6 +111,7 @@ class LoopPump:
         """Say goodbye to everything, then end."""
         if os.getpid() != self._pid or self.machine.state is SessionState.CLOSED:
             return
+        self.check_usable()  # on another loop nothing of this one may be touched
         try:
             if self.machine.state is not SessionState.LOST:
                 with contextlib.suppress(GroupServiceError):

@@ -188,10 +188,11 @@ class Membership:
                 for id in notice.providers:
                     if id in self._providers:
                         self._parted[id] = self._providers.pop(id)
-                # The state value is kept as long as somebody is there.
-                state = view.state if self._providers else b""
                 providers = tuple(self._providers.values())
-                self._view = attrs.evolve(view, providers=providers, fence=notice.fence, state=state)
+                self._view = view = attrs.evolve(view, providers=providers, fence=notice.fence)
+                if not providers and self._attributes.get("durable") is not True:
+                    # State and version are kept as long as somebody is there, or by disks.
+                    self._view = attrs.evolve(view, state=b"", state_version=0)
             case notices.StateChanged():
                 self._view = attrs.evolve(view, state=notice.value, state_version=notice.version)
             case notices.Fenced():

@@ -82,7 +82,7 @@ class Engine:
         self.turn.to_session = self.sessions.reply
         self._stored_groups = {stream: log for stream, log in stored.streams.items() if stream != DOMAIN_STREAM}
         self.member.carried = self.groups.carried
-        self.requests.formed = self.groups.adopt
+        self.requests.formed = self.processes.adopt
         self.voter: Voter | None = None
         if parameters.is_voter:
             self.voter = Voter(

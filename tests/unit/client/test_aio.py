@@ -206,6 +206,8 @@ def test_another_loop_is_told_so() -> None:
         async def use(session: aio.Session) -> None:
             with pytest.raises(groupsvc.UsageError, match="another event loop"):
                 await session.join("db")
+            with pytest.raises(groupsvc.UsageError, match="the loop it was connected on"):
+                await session.close()
 
         session = first.run_until_complete(connect())
         asyncio.run(use(session))

@@ -97,7 +97,18 @@ class TestViews:
         membership = join(line)
         done(line, propose(line, membership, b"x"))
         told(line, 1, notices.Left(3, ((*NODE, 1),), "leave", 103))
-        assert (b"", 1) == (membership.view.state, membership.view.state_version)
+        assert (b"", 0) == (membership.view.state, membership.view.state_version)
+
+    def test_the_state_of_a_durable_group_stays(self, line: Line) -> None:
+        """GS-31: disks have it."""
+        attributes = GroupAttributes(durable=True)
+        start = asking.join(
+            line.machine, "db", name="a", attributes=attributes, create=None, data=b"", on_proposal=None, events=True
+        )
+        membership = done(line, start)
+        done(line, propose(line, membership, b"x"))
+        told(line, 1, notices.Left(3, ((*NODE, 1),), "leave", 103))
+        assert (b"x", 1) == (membership.view.state, membership.view.state_version)
 
     def test_what_a_subscription_missed_is_counted_and_the_view_is_whole(self, line: Line) -> None:
         join(line)

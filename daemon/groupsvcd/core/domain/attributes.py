@@ -103,6 +103,17 @@ class Text:
         return "" if type(value) is str and len(value) <= self.most else f"a text of at most {self.most} characters"
 
 
+@attrs.frozen
+class NotYet:
+    """Nothing at all: the name is settled, what it will mean is not built."""
+
+    what: str
+
+    def allowed(self, value: AttributeValue, attributes: Attributes) -> str:
+        """What is allowed, if ``value`` is not; else ""."""
+        return "" if value is None else f"null: {self.what}"
+
+
 def _words(*words: str) -> OneOf:
     return OneOf(lambda attributes: words)
 
@@ -123,7 +134,7 @@ def _when_delivered(attributes: Attributes) -> tuple[str, ...]:
 
 _UP_TO_REPLICAS = WholeNumber(1, _replicas, "replicas")
 
-ATTRIBUTES: dict[str, WholeNumber | YesOrNo | OneOf | Seconds | Text] = {
+ATTRIBUTES: dict[str, WholeNumber | YesOrNo | OneOf | Seconds | Text | NotYet] = {
     "replicas": WholeNumber(1, GROUP_SERVERS_MAX),
     "commit_k": _UP_TO_REPLICAS,
     "data_k": _UP_TO_REPLICAS,
@@ -137,6 +148,8 @@ ATTRIBUTES: dict[str, WholeNumber | YesOrNo | OneOf | Seconds | Text] = {
     "delivery": OneOf(_when_delivered),
     "durable": YesOrNo(),
     "machine": YesOrNo(),
+    "exclusive": YesOrNo(),
+    "source_group": NotYet("groups that follow another one are not built yet; leave it out"),
     "on_quorum_lost": OneOf(_when_quorum_is_lost),
     "client_version": Text(CLIENT_VERSION_CHARACTERS_MAX),
     "batch": _words("none", "joins", "leaves", "both"),
@@ -176,6 +189,8 @@ def _problem_with(name: str, attributes: Attributes) -> str:
 
 def in_words(value: AttributeValue) -> str:
     """A value as it stands in a sentence, not longer than a line."""
+    if value is None:
+        return "null"
     if type(value) is bool:
         return "true" if value else "false"
     return str(value) if type(value) is int else shown(str(value))

@@ -55,7 +55,11 @@ def answer(directory: Directory, ask: Ask) -> tuple[dict[str, Any], str]:
         group = directory.group(ask.key)
         return {"group": None if group is None else group.as_answer()}, ""
     if ask.what == "groups":
-        return {"groups": [group.as_answer() for group in directory.groups.all()]}, ""
+        return {"groups": [group.as_answer() for group in directory.groups.all()], "seq": directory.applied}, ""
+    if ask.what == "gone":
+        name, _, incarnation = ask.key.rpartition("/")
+        is_gone = incarnation.isdecimal() and directory.nodes.is_gone((name, int(incarnation)))
+        return {"gone": is_gone}, ""
     if ask.what == "config":
         value, version = directory.config(ask.key)
         return {"value": value, "version": version}, ""

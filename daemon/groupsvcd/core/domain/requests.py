@@ -35,8 +35,12 @@ from ..identity import Identity
 from ..parameters import Parameters
 from ..peer_messages import DOMAIN_STREAM, Answered, Ask, Submit, SubmitRefused, Tell
 from ..turn import Turn
+from ..views import AttributeValue
 from .commands import FormGroup, SetConfig, encode_command
 from .member import Member
+
+FORMED_FOR_CLIENTS: dict[str, AttributeValue] = {"machine": True}
+"""What a group is that a client has formed: the same as if a program had joined it that states nothing."""
 
 WAITING_MAX = 10_000
 """Calls of one node's clients that may wait at a time; more are refused at once."""
@@ -105,7 +109,7 @@ class Requests:
         if message.form:
             self._submit(
                 client, message.id, message.timeout, f"forming group {message.group!r}", reply,
-                lambda: encode_command(FormGroup(message.group, me, self._identity.incarnation, {})),
+                lambda: encode_command(FormGroup(message.group, me, self._identity.incarnation, FORMED_FOR_CLIENTS)),
             )  # fmt: skip
         else:
             self._question(client, message.id, message.timeout, "group", message.group, reply)

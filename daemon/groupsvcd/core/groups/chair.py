@@ -10,7 +10,7 @@ None of this survives A, and none of it has to: a phase without a ruling is open
 all votes again and gives the phase its whole time. A ruling that does not appear in the stream after a while, because
 A had no lease just then or its view changed, is ordered again: what fits no longer changes nothing.
 
-It also ends the windows in which joins and leaves are collected.
+It also ends the windows in which joins and leaves are collected, and says of nodes that were down that they are gone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from groupsvc.wire.notices import Cast, DefaultVote, ProviderId, Vote
 from ..views import NodeId
 from . import commands as cmd
 from .ballots import VOTE_MESSAGES_BYTES_MAX, Ballot
-from .commands import PhaseEnded, WindowEnded
+from .commands import NodesGone, PhaseEnded, WindowEnded
 from .papers import Paper
 from .process_group import ProcessGroup
 
@@ -35,9 +35,13 @@ RULE_AGAIN_S = 1.0
 class Chair:
     """Presides over the ballots of one group while its node leads."""
 
-    def __init__(self, group: ProcessGroup, order: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, group: ProcessGroup, order: Callable[[bytes], None], is_gone: Callable[[NodeId], bool] = lambda node: True
+    ) -> None:
         self._group = group
         self._order = order
+        self._is_gone = is_gone
+        self._gone_at = -math.inf  # when it was said of the nodes that we wait for
         self._phase = (0, 0)  # the ballot and phase that is presided over
         self._papers: dict[NodeId, dict[int, Paper]] = {}
         self._early: dict[NodeId, tuple[tuple[int, int], dict[int, Paper]]] = {}  # of a phase that is still to come
@@ -61,6 +65,7 @@ class Chair:
     def look(self, now: float) -> None:
         """After something was delivered, voted, or time has passed: rule if there is something to rule on."""
         self._look_at_windows(now)
+        self._look_at_nodes(now)
         ballot = self._group.ballot
         if ballot is None:
             self._phase, self._ends_at, self._rule_at = (0, 0), math.inf, -math.inf
@@ -111,6 +116,18 @@ class Chair:
         default: DefaultVote | None = "reject" if "reject" in defaults else "approve" if defaults else None
         return PhaseEnded(ballot.id, ballot.phase, casts, states[0] if states else None, tuple(messages), default)
 
+    # --- Nodes that are gone ---
+
+    def _look_at_nodes(self, now: float) -> None:
+        if not self._group.held_back:
+            self._gone_at = -math.inf
+            return
+        nodes = dict.fromkeys(provider[:2] for provider in self._group.held_back)
+        gone = tuple(node for node in nodes if self._is_gone(node))
+        if gone and now >= self._gone_at + RULE_AGAIN_S:
+            self._gone_at = now
+            self._order(cmd.encode(NodesGone(gone)))
+
     # --- Windows ---
 
     def _look_at_windows(self, now: float) -> None:
@@ -139,4 +156,6 @@ class Chair:
     def deadline(self) -> float:
         """When time alone decides something, or a ruling is taken for lost."""
         at = max(self._ends_at, self._rule_at) if self._rule_at == -math.inf else self._rule_at
+        if self._group.held_back and self._gone_at > -math.inf:
+            at = min(at, self._gone_at + RULE_AGAIN_S)
         return min((at, *self._windows.values()))

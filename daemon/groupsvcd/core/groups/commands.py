@@ -139,7 +139,13 @@ class WindowEnded(Ruling, frozen=True, tag=2):
     upto: int
 
 
-AnyRuling = PhaseEnded | WindowEnded
+class NodesGone(Ruling, frozen=True, tag=3):
+    """These nodes were down, and by now they certainly hold nothing: their leases have ended by their own clocks."""
+
+    nodes: tuple[tuple[str, int], ...]
+
+
+AnyRuling = PhaseEnded | WindowEnded | NodesGone
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 _command_decoder: msgspec.msgpack.Decoder[AnyCommand] = msgspec.msgpack.Decoder(AnyCommand)

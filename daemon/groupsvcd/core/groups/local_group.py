@@ -23,6 +23,7 @@ from groupsvc.wire.notices import (
     AnyNotice,
     Emptied,
     Ended,
+    Joined,
     Left,
     PhaseOpened,
     ProposalId,
@@ -71,6 +72,7 @@ class LocalGroup:
     def __init__(self, groups: ProcessGroups, name: str, entered_for: Arrival | None = None) -> None:
         self.name = name
         self.entered_for = entered_for  # for whose sake this node asked for the group
+        self.is_kept = False  # it was formed for somebody who takes no part: it stays until somebody does
         self.id = 0
         self._groups = groups
         self._attributes: dict[str, AttributeValue] = {}
@@ -94,8 +96,8 @@ class LocalGroup:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no process of this node takes part."""
-        return not self._processes and not self._subscribers
+        """Whether no process of this node takes part, or is still to come."""
+        return not self._processes and not self._subscribers and not self.is_kept
 
     def join(self, listener: Listener, number: int, name: str, data: bytes, decided: Decided) -> int:
         """A process wants to be a provider, under this number; returns that of its proposal."""
@@ -117,6 +119,10 @@ class LocalGroup:
         """A process has ended, or says goodbye."""
         if self._processes.pop(number, None) is not None:
             self._submit(cmd.encode(cmd.ProvidersFailed(((number, cause),))))
+
+    def fail(self, number: int, cause: cmd.FailureCause) -> None:
+        """A process that still listens is to leave at once; it is told so in its place."""
+        self._submit(cmd.encode(cmd.ProvidersFailed(((number, cause),))))
 
     def responds(self, number: int, *, does: bool) -> None:
         """A provider does not answer its daemon, or does so again."""
@@ -354,6 +360,8 @@ class LocalGroup:
             if isinstance(notice, Refused):
                 self._decide((notice.proposal,), notice)
                 continue
+            if isinstance(notice, Joined):
+                self.is_kept = False  # from now on it lives as long as its providers
             if isinstance(notice, PhaseOpened):
                 self._box.empty()
             for number, listener in list(self._processes.items()):
@@ -402,7 +410,7 @@ class LocalGroup:
         if not leads:
             self._chair = None
         elif self._chair is None:
-            self._chair = Chair(self.group, lambda body: self._groups.rule(self, body))
+            self._chair = Chair(self.group, lambda body: self._groups.rule(self, body), self._groups.is_gone)
             self._send_votes()
         if self._chair is not None:
             self._chair.look(self._groups.now)

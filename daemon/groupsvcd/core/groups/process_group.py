@@ -11,6 +11,10 @@ Plain messages wait for nothing.
 Rules that hold here and are checked here (GS-30): nobody leaves who did not join, or twice; nobody joins while somebody
 who failed waits to be dealt with, unless that waits for its batch; who is failing neither votes nor proposes.
 
+In an *exclusive* group a provider may hold something alone, and a node that is down may not know it yet. So who failed
+with its node is shown as failing at once, and is listed until the leader rules that the node is gone; a process whose
+own node saw it end holds nothing, and has its turn at once.
+
 Nothing here has a clock, and no dict is iterated in an order that depends on anything but the stream.
 """
 
@@ -58,7 +62,7 @@ from ..nodegroups.controls import AnyControl, NodeRemoved, NodesFailed, ViewStar
 from ..views import NodeId
 from . import commands as cmd
 from .ballots import Ballot, Verdict, reason_of, verdict_of
-from .commands import BY_DEFAULT, ONE_PHASE, AnyProposal, PhaseEnded, WindowEnded
+from .commands import BY_DEFAULT, ONE_PHASE, AnyProposal, NodesGone, PhaseEnded, WindowEnded
 from .ledger import Ledger
 from .rules import Rules
 
@@ -118,6 +122,7 @@ class Stored(msgspec.Struct, frozen=True, array_like=True):
     joins_ready: int
     leaves_ready: int
     outcomes: tuple[tuple[int, Outcome], ...] = ()
+    held_back: tuple[ProviderId, ...] = ()
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -132,6 +137,7 @@ class ProcessGroup:
         self.seq = 0
         self.providers: dict[ProviderId, Provider] = {}  # oldest first
         self.failing: dict[ProviderId, tuple[Cause, int]] = {}  # and the entry that said so
+        self.held_back: dict[ProviderId, None] = {}  # failing, and not dealt with before their nodes are gone
         self.unresponsive: set[ProviderId] = set()
         self.state = b""
         self.state_version = 0
@@ -189,6 +195,8 @@ class ProcessGroup:
         ruling = cmd.decode_ruling(body)
         if isinstance(ruling, WindowEnded):
             self.ready[ruling.what] = max(self.ready[ruling.what], ruling.upto)
+        elif isinstance(ruling, NodesGone):
+            self.held_back = {one: None for one in self.held_back if one[:2] not in ruling.nodes}
         else:
             self._phase_ended(ruling)
         return self._end()
@@ -200,9 +208,9 @@ class ProcessGroup:
             self.fence = control.fence
             self._told.append(Fenced(seq, self.fence))
         elif isinstance(control, NodesFailed):
-            self._nodes_are_no_more(control.nodes)
+            self._nodes_are_no_more(control.nodes, may_hold=self.rules.exclusive)
         elif isinstance(control, NodeRemoved):
-            self._nodes_are_no_more((control.node,))
+            self._nodes_are_no_more((control.node,), may_hold=False)  # it left by itself, and knows
         return self._end()
 
     def _begin(self, seq: int) -> None:
@@ -223,6 +231,7 @@ class ProcessGroup:
             self.rules.attributes, self.seq, tuple(self.providers.values()), tuple(self.failing.items()),
             tuple(sorted(self.unresponsive)), self.state, self.state_version, self.default_vote, tuple(self.queue),
             self.ballot, self.fence, self.ready["joins"], self.ready["leaves"], self.ledger.outcomes,
+            tuple(self.held_back),
         )  # fmt: skip
         return _encoder.encode(stored)
 
@@ -238,6 +247,7 @@ class ProcessGroup:
         self.queue, self.ballot = list(stored.queue), stored.ballot
         self.ready = {"joins": stored.joins_ready, "leaves": stored.leaves_ready}
         self.ledger = Ledger(stored.outcomes)
+        self.held_back = dict.fromkeys(stored.held_back)
 
     # --- Deaths ---
 
@@ -256,11 +266,13 @@ class ProcessGroup:
             if len(ballot.gone) == len(ballot.subject.joining):
                 self._conclude(ballot, approved=False, reason="default_reject")
 
-    def _nodes_are_no_more(self, nodes: tuple[NodeId, ...]) -> None:
+    def _nodes_are_no_more(self, nodes: tuple[NodeId, ...], *, may_hold: bool) -> None:
         joining = self.ballot.subject.joining if self.ballot is not None else ()
         waiting = (one.proposer for one in self.queue)
         known = dict.fromkeys((*self.providers, *(one.id for one in joining), *waiting))
         for process in [one for one in known if one[:2] in nodes]:
+            if may_hold and self._has_a_say(process):
+                self.held_back[process] = None
             self._is_no_more(process, "node_failure")
 
     def _responds(self, provider: ProviderId, *, does: bool) -> None:
@@ -295,9 +307,11 @@ class ProcessGroup:
 
     def _failures(self) -> list[ProviderId]:
         """Whose failure may have its turn: one, or if they are batched, all that came until the window ended."""
+        held_back = self.held_back
         if self.rules.batches("leaves"):
-            return [one for one, (_, seq) in self.failing.items() if seq <= self.ready["leaves"]]
-        return list(self.failing)[:1]
+            ready = self.ready["leaves"]
+            return [one for one, (_, seq) in self.failing.items() if seq <= ready and one not in held_back]
+        return next(([one] for one in self.failing if one not in held_back), [])
 
     def _joins(self) -> list[Pending]:
         joins = [one for one in self.queue if isinstance(one.command, cmd.Join)]
@@ -494,11 +508,12 @@ class ProcessGroup:
             by_cause.setdefault(cause, []).append(provider)
             del self.providers[provider]
             self.failing.pop(provider, None)
+            self.held_back.pop(provider, None)
             self.unresponsive.discard(provider)
         if leaving:
             self.fence += 1
-        if not self.providers:
-            self.state = b""  # it was kept as long as somebody was there
+        if not self.providers and not self.rules.durable:
+            self.state, self.state_version = b"", 0  # they were kept as long as somebody was there
         for cause, providers in by_cause.items():
             self._told.append(Left(self.seq, tuple(providers), cause, self.fence, subject.code, subject.reason))
         self._refuse([one for one in self.queue if one.proposer in leaving], "not_a_member")

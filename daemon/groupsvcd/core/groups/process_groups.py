@@ -10,16 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..identity import Sender
 from ..nodegroups.group_settings import GroupSettings
 from ..nodegroups.node_groups import NodeGroups
+from ..nodegroups.user import Application
 from ..parameters import Timers
 from ..peer_messages import PeerMessage, Votes
 from ..turn import Turn
 from ..views import AttributeValue, NodeId
 from .arrivals import Arrival, Arrivals
 from .local_group import LocalGroup
+
+ASK_AGAIN_S = 0.5
+"""How often the name server is asked whether an older incarnation of a node is gone."""
 
 LAGGED = "lagged: this node has missed entries that are no longer kept"
 
@@ -37,6 +42,9 @@ class ProcessGroups:
         self._last_number = 0
         self._last_proposal = 0
         self._was_isolated = True
+        self._list_version = 0
+        self._gone: set[NodeId] = set()  # incarnations that have a successor, and are known to hold nothing
+        self._asked: dict[NodeId, float] = {}  # whether they are, and when
         self.arrivals = Arrivals(self)
 
     @property
@@ -73,6 +81,18 @@ class ProcessGroups:
         """The same for the first of those who wait for it; he is told what came of it."""
         self._by_name[name] = local = LocalGroup(self, name, arrival)
         self._nodes.join(name, arrival.attributes, local, local, form=arrival.form)
+
+    def adopt(self, answer: dict[str, Any]) -> None:
+        """A client had this group formed here: this node carries it until processes have joined and left again."""
+        name = answer["group"]["name"]
+        local = self._by_name.get(name)
+        if local is None:
+            self._by_name[name] = local = LocalGroup(self, name)
+            local.is_kept = self._nodes.adopt(answer, Application(local, machine=local))
+            if not local.is_kept and self._by_name.get(name) is local:
+                del self._by_name[name]
+        elif not local.is_in:
+            local.is_kept = self._nodes.adopt(answer, None)
 
     def get(self, name: str) -> LocalGroup | None:
         """The same, if there is any."""
@@ -161,8 +181,40 @@ class ProcessGroups:
         if local is not None:
             local.on_votes((sender.name, sender.incarnation), votes)
 
+    def is_gone(self, node: NodeId) -> bool:
+        """Whether this incarnation certainly holds nothing any more, as far as we know.
+
+        Of an incarnation that has a successor our list says nothing; the name server knows, and is asked.
+        """
+        entry = self._nodes.station.member.nodes.get(node[0])
+        if entry is None or node in self._gone:
+            return True
+        if entry.incarnation == node[1]:
+            return entry.status == "gone"
+        if entry.incarnation > node[1] and self.now >= self._asked.get(node, -math.inf) + ASK_AGAIN_S:
+            self._asked[node] = self.now
+            self._nodes.station.requests.ask(
+                "gone", f"{node[0]}/{node[1]}", lambda answer: self._is_known(node, is_gone=bool(answer.get("gone")))
+            )
+        return False
+
+    def _is_known(self, node: NodeId, *, is_gone: bool) -> None:
+        if is_gone:
+            self._gone.add(node)
+            self._asked.pop(node, None)
+            for local in [one for one in self._by_name.values() if one.group.held_back]:
+                self.look_at(local)
+                local.look_who_leads()
+            if not any(local.group.held_back for local in self._by_name.values()):
+                self._gone.clear()  # nobody needs to know any more
+
     def look(self) -> None:
         """Within every step: a leader that has its lease again presides again, though nothing was ordered meanwhile."""
+        if self._nodes.station.member.list_version != self._list_version:
+            self._list_version = self._nodes.station.member.list_version
+            for local in [one for one in self._by_name.values() if one.group.held_back]:
+                self.look_at(local)
+                local.look_who_leads()
         is_isolated = self._nodes.station.member.isolated
         if is_isolated != self._was_isolated:
             self._was_isolated = is_isolated

@@ -54,6 +54,16 @@ class Rules:
         return self.attributes.get("batch", "none") in (what, "both")
 
     @property
+    def durable(self) -> bool:
+        """Whether what the group agreed upon outlives all of its providers: disks have it (GS-31)."""
+        return self.attributes.get("durable") is True
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether a provider may hold something alone: who takes over waits until its node is gone, not only down."""
+        return self.attributes.get("exclusive") is True
+
+    @property
     def batch_window(self) -> float:
         """For how long, in seconds."""
         return self._seconds("batch_window", BATCH_WINDOW_S)

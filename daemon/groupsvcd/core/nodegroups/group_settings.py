@@ -93,6 +93,8 @@ class GroupSettings:
             "delivery": "safe",
             "durable": False,
             "machine": False,
+            "exclusive": False,
+            "source_group": None,
             "on_quorum_lost": "wait" if self.durable else "continue",
             **RULES_BY_DEFAULT,
         }

@@ -65,7 +65,7 @@ from .phases import Phase
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter, refuse_too_large
-from .user import CHECKPOINT, NOW, Application, Form, Keeper, Machine, User
+from .user import CHECKPOINT, NOW, Application, Form, Machine, User
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, BlockAsk, DataAsk, Refused, GroupIs)
 """Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
@@ -162,8 +162,11 @@ class NodeGroups:
             group.add_user(application)
         self._touched[group] = None
 
-    def adopt(self, answer: dict[str, Any]) -> None:
-        """A client had this group formed here: the daemon carries it, whether anybody takes part or not."""
+    def adopt(self, answer: dict[str, Any], application: Application | None) -> bool:
+        """A client had this group formed here: ``application`` carries it, or whoever has just asked for it.
+
+        False if this node has found its way into the group already.
+        """
         record = answer["group"]
         group = self._by_name.get(record["name"])
         if group is not None and group.id and group.id != record["id"]:
@@ -171,9 +174,12 @@ class NodeGroups:
             group = self._by_name.get(record["name"])  # who comes back to it asks for the new one
         group = group or self._new(record["name"], record["attributes"])
         if group.phase in (Phase.FINDING, Phase.INSERTING, Phase.FORMING):  # perhaps a program has just asked for it
-            group.add_user(Application(Keeper()))
+            if application is not None:
+                group.add_user(application)
             group.entrance.adopt(answer)
             self._touched[group] = None
+            return True
+        return False
 
     def start(self, streams: dict[int, StoredStream]) -> None:
         """A new process: come back to the durable groups that the disk knows."""

@@ -79,22 +79,6 @@ class Machine(Protocol):
         """Become the state after entry ``seq``; the next one that is delivered is the one behind it."""
 
 
-class Keeper:
-    """The daemon itself, which carries a group that a client had formed; nothing of it concerns it."""
-
-    def joined(self, group: int, seq: int, members: tuple[NodeId, ...]) -> None:
-        """So be it."""
-
-    def delivered(self, first_seq: int, entries: Sequence[Entry]) -> None:
-        """So be it."""
-
-    def changed(self, seq: int, members: tuple[NodeId, ...]) -> None:
-        """So be it."""
-
-    def lost(self, reason: str) -> None:
-        """So be it."""
-
-
 @attrs.frozen(eq=False)
 class Application:
     """How somebody asked to take part: what the group is to be like, and what it brings."""

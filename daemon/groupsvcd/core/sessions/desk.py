@@ -19,6 +19,7 @@ from ..turn import Turn
 from .alarms import Alarms
 
 if TYPE_CHECKING:
+    from .group_names import GroupNames
     from .hosts import Hosts
     from .outside import Outside
 
@@ -40,6 +41,7 @@ class Desk:
     elsewhere: Callable[[int, AnyClientRequest], None]  # who answers what concerns no session
     outside: Outside = attrs.field(init=False)
     hosts: Hosts = attrs.field(init=False)
+    group_names: GroupNames = attrs.field(init=False)
     _sized: tuple[AnyNotice | None, int] = (None, 0)
 
     def size_of(self, notice: AnyNotice) -> int:

@@ -181,6 +181,12 @@ class Membership:
 
     # --- Its end ---
 
+    def overrun(self) -> None:
+        """Its program does not read: it leaves. The others are told why before it does, and it hears of it itself."""
+        self.responds(does=False)
+        assert self.local is not None
+        self.local.fail(self.member, "overrun")
+
     def _over(self) -> None:
         self.is_over = True
         self.session.parts.pop(self.member, None)

@@ -254,6 +254,8 @@ class Session:
         if not self.is_over:
             self._give_up_calls(reason)
             self._send(SessionNews("lost", reason))
+            if cause == "overrun":
+                self._responds(does=False)  # the others see why its providers leave before they do
             self.end(cause)
 
     def _give_up_calls(self, reason: str) -> None:

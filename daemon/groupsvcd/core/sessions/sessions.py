@@ -49,6 +49,8 @@ from . import inquiries, proposals
 from .alarms import Alarms
 from .checks import problem_with
 from .desk import Desk
+from .group_names import NAME as GROUPS
+from .group_names import GroupNames
 from .hosts import NAME as HOSTS
 from .hosts import Hosts
 from .membership import Membership
@@ -80,6 +82,7 @@ class Sessions:
         )
         self.desk.outside = Outside(self.desk)
         self.desk.hosts = Hosts(self.desk)
+        self.desk.group_names = GroupNames(self.desk)
         self._by_number: dict[int, Session] = {}
         self._by_connection: dict[int, Session] = {}  # also the last one of a session in grace
         self._left_behind: set[int] = set()  # connections whose session goes on on another one
@@ -211,6 +214,7 @@ class Sessions:
 
     def start_again(self, reason: str) -> None:
         """This node was declared down, and so was everything that its sessions had."""
+        self.desk.group_names.start_again()
         for session in list(self._by_number.values()):
             session.lose(reason, "failure")
 
@@ -241,6 +245,8 @@ def subscribe(session: Session, ask: SubscribeAsk) -> None:
         return
     if ask.group == HOSTS:
         session.desk.hosts.subscribe(session, ask)
+    elif ask.group == GROUPS:
+        session.desk.group_names.subscribe(session, ask)
     else:
         Subscription(session, ask).arrive()
 
@@ -261,7 +267,7 @@ def overrun(session: Session, ask: Overrun) -> None:
     """Its program does not read what a provider is told."""
     part = provider_of(session, ask.id, ask.member)
     if part is not None:
-        part.end("overrun")
+        part.overrun()
         session.tell(Done(ask.id))
 
 

@@ -20,7 +20,7 @@ from groupsvcd.core.groups.commands import BY_DEFAULT, DYNAMIC, ProviderId
 from groupsvcd.core.groups.papers import Paper
 from groupsvcd.core.groups.process_group import ProcessGroup
 from groupsvcd.core.nodegroups.controls import NodesFailed
-from groupsvcd.core.views import AttributeValue
+from groupsvcd.core.views import AttributeValue, NodeId
 
 N = TypeVar("N", bound=Notice)
 
@@ -38,7 +38,8 @@ class Assembly:
         self.notices: list[AnyNotice] = []
         self.now = 0.0
         self.rulings: list[bytes] = []
-        self.chair = Chair(self.group, self.rulings.append)
+        self.gone: set[NodeId] | None = None  # nodes that are; None: all that are down
+        self.chair = Chair(self.group, self.rulings.append, lambda node: self.gone is None or node in self.gone)
         self._papers: dict[str, dict[int, Paper]] = {}
         self._seq = 0
         self._number = 0

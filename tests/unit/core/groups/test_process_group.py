@@ -95,9 +95,62 @@ def test_with_the_last_provider_the_group_is_empty_and_its_state_gone() -> None:
     group.propose_state("A1", b"red")
     group.leave("A1")
     assert 1 == len(group.told(Emptied))
-    assert b"" == group.group.state
+    assert (b"", 0) == (group.group.state, group.group.state_version)
     group.join("B1")
     assert "B1" == group.names
+
+
+def test_a_durable_group_keeps_value_and_version_when_all_providers_have_failed() -> None:
+    """GS-31: disks have the value, and so has who comes after a restart of all nodes."""
+    group = Assembly(durable=True)
+    group.join("A1", "B1")
+    group.propose_state("A1", b"red")
+    group.fail_nodes("A", "B")
+    assert "" == group.names
+    assert (b"red", 1) == (group.group.state, group.group.state_version)
+
+
+# --- Exclusive groups ---
+
+
+def test_in_an_exclusive_group_who_fails_with_its_node_is_listed_until_the_node_is_gone() -> None:
+    """The node may be cut off and not know yet: it holds what it holds until its lease has ended by its own clock."""
+    group = Assembly(exclusive=True)
+    group.gone = set()
+    group.join("A1", "B1", "C1")
+    group.fail_nodes("A")
+    assert [("A", 1, 1)] == [failing.provider for failing in group.told(Failing)]
+    assert "A1 B1 C1" == group.names
+    group.wait(5.0)
+    assert "A1 B1 C1" == group.names
+    group.gone = {("A", 1)}
+    group.wait(0.1)
+    assert "B1 C1" == group.names
+    assert ["node_failure"] == [left.cause for left in group.told(Left)]
+
+
+def test_in_an_exclusive_group_a_process_that_its_own_node_saw_end_is_dealt_with_at_once() -> None:
+    group = Assembly(exclusive=True)
+    group.gone = set()
+    group.join("A1", "A2", "B1")
+    group.die("A1")
+    assert "A2 B1" == group.names
+    group.fail_nodes("A")
+    assert "A2 B1" == group.names
+    group.die("B1")
+    assert "A2" == group.names
+
+
+def test_who_is_held_back_is_in_a_checkpoint_and_somebody_else_can_join_meanwhile() -> None:
+    group = Assembly(exclusive=True)
+    group.gone = set()
+    group.join("A1", "B1")
+    group.fail_nodes("A")
+    copy = ProcessGroup({})
+    copy.restore(group.group.snapshot())
+    assert [("A", 1, 1)] == list(copy.held_back)
+    group.join("C1")
+    assert "A1 B1 C1" == group.names
 
 
 # --- Votes ---

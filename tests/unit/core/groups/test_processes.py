@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from groupsvc.wire.client_messages import GroupRecord, LookUpAsk
 from groupsvc.wire.notices import Ended, Failing, Joined, Left, Message, PhaseOpened, StateChanged
 from groupsvcd.core.peer_messages import Votes
 
@@ -190,6 +191,48 @@ def test_the_last_to_leave_ends_the_group_and_its_name_is_free() -> None:
     nodes.run(1.0)
     assert 1 == len(again.view.providers)
     assert b"" == again.view.state
+
+
+def test_a_group_that_a_client_had_formed_is_joined_like_any_other_and_ends_with_its_providers() -> None:
+    """GS-05: who formed it took no part, so it waits for processes, on whatever node; then it lives as long as they."""
+    nodes = Processes()
+    number = nodes.call("D", lambda n: LookUpAsk(n, "db", True, 5.0))
+    nodes.run(0.5)
+    record = nodes.replies[number]
+    assert isinstance(record, GroupRecord)
+    assert (True, "D", ["leader"]) == (record.formed, record.leader, nodes.roles("D", "db"))
+    process = nodes.start("E")
+    assert "E1" == process.names
+    nodes.run(5.0)
+    assert ["none", "leader"] == nodes.roles("DE", "db")
+    process.leave()
+    nodes.run(5.0)
+    assert ["none", "none"] == nodes.roles("DE", "db")
+
+
+def test_in_an_exclusive_group_nobody_takes_over_before_the_node_of_the_holder_is_gone() -> None:
+    """Its port refuses, so it is down at once; it is gone only when its lease must have ended."""
+    nodes = Processes()
+    processes = [nodes.start(node, exclusive=True) for node in "DEF"]
+    nodes.run(1.0)
+    holder = (*nodes.node("D"), processes[0].number)
+    nodes.die("D")
+    nodes.run(1.0)
+    assert [holder] == [failing.provider for failing in processes[1].kinds(Failing)]
+    assert "D1 E1 F1" == processes[1].names
+    nodes.run(4.0)
+    assert "E1 F1" == processes[1].names
+
+
+def test_in_an_exclusive_group_a_node_that_comes_back_does_not_hide_that_its_former_life_may_hold_something() -> None:
+    nodes = Processes()
+    processes = [nodes.start(node, exclusive=True) for node in "DEF"]
+    nodes.run(1.0)
+    nodes.die("F")
+    nodes.run(0.3)
+    nodes.boot("F")
+    nodes.run(6.0)
+    assert "D1 E1" == processes[0].names
 
 
 def test_a_leader_that_was_cut_off_for_a_moment_presides_again() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from groupsvc.wire.client_messages import GroupRecord, LookUpAsk
 from groupsvcd.core.nodegroups.node_groups import CARRIED_TOLD_MAX, NodeGroups
 from groupsvcd.core.peer_messages import (
     AliveAck,
@@ -129,18 +128,6 @@ def test_a_group_that_cannot_be_formed_says_why() -> None:
     nodes.run(1.0)
     assert 1 == len(user.losses)
     assert "_, which is reserved" in user.losses[0]
-
-
-def test_a_group_that_a_client_had_formed_is_carried_by_its_daemon() -> None:
-    """GS-05. The record names this node as leader, so it leads: others can join."""
-    nodes = Carriers.in_service(others="DE")
-    number = nodes.call("D", lambda n: LookUpAsk(n, "jobs", True, 5.0))
-    nodes.run(0.5)
-    assert isinstance(nodes.replies[number], GroupRecord)
-    user = nodes.join("E")
-    nodes.run(1.0)
-    assert ["leader", "server"] == nodes.roles("DE")
-    assert "DE" == user.names
 
 
 def test_a_group_that_was_formed_is_not_led_without_a_lease() -> None:

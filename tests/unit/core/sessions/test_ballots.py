@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from groupsvc.wire.client_messages import (
     CastVote,
     ChangeAttributesAsk,
@@ -111,16 +109,44 @@ def test_leave_is_answered_with_its_outcome_and_the_member_is_no_more() -> None:
     assert ("failed", "not a member") == a.problem(a.multicast(b"after the end"))
 
 
-@pytest.mark.parametrize("kind, cause", [(GoodbyeAsk, "goodbye"), (Overrun, "overrun")])
-def test_a_provider_that_goes_at_once_is_told_nothing_more(kind: type[GoodbyeAsk] | type[Overrun], cause: str) -> None:
+def test_a_provider_that_goes_at_once_is_told_nothing_more() -> None:
     domain, (a, b, c) = _three()
-    number = a.ask(kind, a.member)
+    number = a.ask(GoodbyeAsk, a.member)
     assert isinstance(a.answer(number), Done)
     told = len(a.told)
     b.multicast(b"x")
     domain.run(0.2)
     assert told == len(a.told)
-    assert [cause] == [left.cause for left in c.notices(Left)]
+    assert ["goodbye"] == [left.cause for left in c.notices(Left)]
+
+
+def test_a_provider_whose_program_does_not_read_is_unresponsive_then_leaves_and_hears_so_itself() -> None:
+    """GS-33: nobody misses one silently, and the others see why it leaves before it does."""
+    domain, (a, _, c) = _three()
+    number = a.ask(Overrun, a.member)
+    assert isinstance(a.answer(number), Done)
+    domain.run(0.2)
+    for application in (a, c):
+        (unresponsive,), (left,) = application.notices(Responsive), application.notices(Left)
+        assert (False, "overrun") == (unresponsive.does, left.cause)
+        assert unresponsive.seq < left.seq
+    assert ("failed", "not a member") == a.problem(a.multicast(b"after the end"))
+
+
+def test_a_change_of_attributes_can_be_voted_on() -> None:
+    """GS-22."""
+    domain, applications = _three()
+    a = applications[0]
+    number = a.ask(ChangeAttributesAsk, a.member, 2, 5.0, False, 5.0, {"time_limit": 7.0})
+    domain.run(0.1)
+    for _ in range(2):
+        for application in applications:
+            application.vote("approve")
+        domain.run(0.1)
+    answer = a.answer(number)
+    assert isinstance(answer, OutcomeIs)
+    assert (True, 2) == (answer.outcome.approved, answer.outcome.phases)
+    assert [(("time_limit", 7.0),)] == [one.changes for one in applications[2].notices(AttributesChanged)]
 
 
 def test_busy_and_stale_are_told_as_such() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from groupsvc.wire.client_messages import GoodbyeAsk, GroupsAre, GroupsAsk, Subscribed
+from groupsvc.wire.client_messages import GoodbyeAsk, GroupsAre, GroupsAsk, LookUpAsk, Subscribed
 from groupsvc.wire.notices import Joined, Left
+from groupsvcd.core.peer_messages import Ask
+from groupsvcd.core.sessions.group_names import LOOK_EVERY_S
 
 from .applications import Applications
 
@@ -57,3 +59,58 @@ def test_groups_are_listed_with_what_they_are() -> None:
     assert ["one", "two"] == sorted(line.name for line in answer.groups)
     one = next(line for line in answer.groups if line.name == "one")
     assert ("D", ("D",), {"state_phases": "n"}) == (one.leader, one.servers, one.attributes)
+
+
+# --- The group of all groups ---
+
+
+def test_groups_can_be_watched_as_they_come_and_go() -> None:
+    """Every node shows the same groups under the same number."""
+    domain = Applications()
+    a, watcher, other = domain.opened("D"), domain.opened("E"), domain.opened("B")
+    a.join("first")
+    answer = watcher.answer(watcher.subscribe("_groups"))
+    assert isinstance(answer, Subscribed)
+    assert ["first"] == [provider.name for provider in answer.view.providers]
+    a.join("second")
+    domain.run(2 * LOOK_EVERY_S)
+    (joined,) = watcher.notices(Joined)
+    assert ["second"] == [provider.name for provider in joined.providers]
+    a.ask(GoodbyeAsk, a.member)
+    domain.run(3.0 + 2 * LOOK_EVERY_S)
+    (left,) = watcher.notices(Left)
+    assert [joined.providers[0].id] == list(left.providers)
+    late = other.answer(other.subscribe("_groups"))
+    assert isinstance(late, Subscribed)
+    assert ["first"] == [provider.name for provider in late.view.providers]
+    assert late.view.seq >= left.seq > joined.seq > answer.view.seq
+
+
+def test_the_directory_is_asked_only_while_somebody_watches() -> None:
+    domain = Applications()
+    watcher, second = domain.opened("E"), domain.opened("E")
+    watcher.subscribe("_groups")
+    second.subscribe("_groups")
+    domain.forget_the_past()
+    domain.run(5 * LOOK_EVERY_S)
+    asked = len([one for one in domain.messages(Ask, "E", "A") if one.what == "groups"])
+    assert 4 <= asked <= 6
+    watcher.ask(GoodbyeAsk, watcher.member)
+    second.end()
+    domain.run(LOOK_EVERY_S)
+    domain.forget_the_past()
+    domain.run(5 * LOOK_EVERY_S)
+    assert [] == [one for one in domain.messages(Ask, "E", "A") if one.what == "groups"]
+
+
+def test_who_subscribes_is_told_what_is_true_after_he_asked() -> None:
+    """A group whose forming was answered before the question is in the answer, though others asked a moment ago."""
+    domain = Applications()
+    first, late = domain.opened("E"), domain.opened("E")
+    first.subscribe("_groups")
+    number = domain.call("D", lambda n: LookUpAsk(n, "new", True, 5.0))
+    while number not in domain.replies:
+        domain.run(0.001)
+    answer = late.answer(late.subscribe("_groups"))
+    assert isinstance(answer, Subscribed)
+    assert ["new"] == [provider.name for provider in answer.view.providers]
