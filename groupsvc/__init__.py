@@ -62,6 +62,7 @@ from .events import (
 )
 from .groups import Group, Subscription
 from .holding import Held
+from .machines import CHECKPOINT, NOW, Since, StateMachine
 from .own_messages import MessageId
 from .session import Session, connect
 from .session_states import SessionState
@@ -75,7 +76,9 @@ __version__ = "0.1.0"
 logging.getLogger("groupsvc").addHandler(logging.NullHandler())
 
 __all__ = [
+    "CHECKPOINT",
     "MANUAL",
+    "NOW",
     "Answer",
     "Approved",
     "AttributesChanged",
@@ -125,8 +128,10 @@ __all__ = [
     "Resumed",
     "Session",
     "SessionState",
+    "Since",
     "StaleVersion",
     "StateChanged",
+    "StateMachine",
     "Subscription",
     "Suspended",
     "TimedOut",

@@ -32,6 +32,7 @@ from .groups import LEAVE_S
 from .holding import Held
 from .known_group import JoinedGroup, KnownGroup
 from .loop_pump import LoopPump
+from .machines import Since, StateMachine, tell_group
 from .membership_machine import Membership
 from .own_messages import MessageId
 from .session import CLOSE_S, DEFAULT_TIMEOUT_S, connect_arguments
@@ -140,20 +141,41 @@ class Session:
         data: bytes = b"",
         on_proposal: OnProposal | _Manual | None = None,
         events: bool = False,
+        machine: StateMachine | None = None,
+        since: Since | int | None = None,
         timeout: float | None = None,
     ) -> Entering[Group]:
-        """Become a provider of ``group``; to be awaited or entered."""
+        """Become a provider of ``group``; to be awaited or entered. With a ``machine``: when it has caught up."""
         start = asking.join(
             self._pump.machine, group, name=name, attributes=attributes, create=create, data=data,
-            on_proposal=on_proposal, events=events,
+            on_proposal=on_proposal, events=events, machine_of=machine, since=since,
         )  # fmt: skip
         wait = check.seconds(timeout, self._default_timeout)
 
         async def joining() -> Group:
+            if machine is not None and self._pump.is_callback:
+                raise UsageError("a join with a machine in a callback would wait for the machine, and so for itself")
+            until = clock.now() + wait
             membership = cast(Membership, await self._pump.finish(start, wait))
-            return Group(self._pump, membership, self._default_timeout)
+            joined = Group(self._pump, membership, self._default_timeout)
+            if not membership.is_caught_up:
+                await self._let_catch_up(membership, wait, until)
+            tell_group(machine, joined)
+            return joined
 
         return Entering(joining())
+
+    async def _let_catch_up(self, membership: Membership, wait: float, until: float) -> None:
+        is_in = False
+        try:
+            await self._pump.wait_until(lambda: membership.is_caught_up or membership.has_ended, until)
+            is_in = membership.is_caught_up and not membership.has_ended
+            if not is_in:
+                raise asking.not_caught_up(membership, wait)
+        finally:
+            if not is_in and not membership.has_ended:
+                self._pump.machine.say(asking.goodbye_of(self._pump.machine, membership))
+                self._pump.turn_soon()
 
     def subscribe(self, group: str, *, wait: float = 0.0, timeout: float | None = None) -> Entering[Subscription]:
         """Watch ``group``; if there is none, wait so many seconds for it to appear. To be awaited or entered."""
@@ -187,7 +209,8 @@ class Session:
         self._pump.check_usable()
         machine = self._pump.machine
         buffer = machine.start_reading_all()
-        return _iterate(self._pump, buffer, lambda: machine.state in IS_OVER, check.patience(timeout))
+        has_ended = lambda: machine.state in IS_OVER and not machine.unapplied  # noqa: E731
+        return _iterate(self._pump, buffer, has_ended, check.patience(timeout))
 
     async def close(self) -> None:
         """Leave everything and end; may be called again."""
@@ -236,13 +259,13 @@ class Reader(KnownGroup):
         """Events in order, until the membership ends, or none has come for ``timeout`` seconds."""
         self._pump.check_usable()
         buffer = self._pump.machine.start_reading(self._membership)
-        return _iterate(self._pump, buffer, lambda: self._membership.has_ended, check.patience(timeout))
+        return _iterate(self._pump, buffer, lambda: self._membership.nothing_more, check.patience(timeout))
 
     async def next_event(self, timeout: float | None = None) -> Event | None:
         """The next event; None if none comes in time, or ever."""
         self._pump.check_usable()
         buffer = self._pump.machine.start_reading(self._membership)
-        return await _next(self._pump, buffer, lambda: self._membership.has_ended, check.patience(timeout))
+        return await _next(self._pump, buffer, lambda: self._membership.nothing_more, check.patience(timeout))
 
     async def _finish(self, start: asking.Start, timeout: float | None) -> Any:
         return await self._pump.finish(start, check.seconds(timeout, self._default_timeout))
@@ -386,9 +409,11 @@ class Group(Reader, JoinedGroup):
     async def flush(self, timeout: float | None = None) -> None:
         """Returns when all of my messages have been delivered here; ``OutcomeUnknown(ids)`` if that is not known."""
         wait = check.seconds(timeout, self._default_timeout)
+        until = clock.now() + wait
         self._pump.check_usable()
+        asking.check_may_wait_for_machine(self._membership, "flush", is_callback=self._pump.is_callback)
         own = self._membership.own
-        done = await self._pump.wait_until(lambda: own.is_idle or own.error is not None, clock.now() + wait)
+        done = await self._pump.wait_until(lambda: own.is_idle or own.error is not None, until)
         error, own.error = own.error, None
         if error is not None:
             raise error
@@ -396,6 +421,24 @@ class Group(Reader, JoinedGroup):
             ids = own.ids()
             text = f"after {wait:g} s {len(ids)} messages to group {self.name!r} have not come back; they may still"
             raise OutcomeUnknown(text, ids, group=self.name)
+        await self._let_machine_catch_up("flush", until)
+
+    async def wait_for(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Wait until ``ready()``, which is asked whenever something has happened here; False if it is not in time."""
+        self._pump.check_usable()
+        asking.check_may_wait_for_machine(self._membership, "wait", is_callback=self._pump.is_callback)
+        membership, wait = self._membership, check.seconds(timeout, self._default_timeout)
+        await self._pump.wait_until(lambda: ready() or membership.nothing_more, clock.now() + wait)
+        return ready()
+
+    async def _let_machine_catch_up(self, what: str, until: float) -> None:
+        """Everything that was told so far is to be applied and shown."""
+        applying = self._membership.applying
+        if applying is not None:
+            upto = applying.queued
+            if not await self._pump.wait_until(lambda: applying.done >= upto, until):
+                text = f"could not {what} group {self.name!r}: its state machine has not applied everything in time"
+                raise TimedOut(text, group=self.name)
 
     async def outcome(self, proposal_id: str, *, timeout: float | None = None) -> Outcome:
         """How a proposal ended, asked afterwards; ``Failed`` if it is too long ago or has not ended."""
@@ -404,7 +447,11 @@ class Group(Reader, JoinedGroup):
 
     async def sync(self, timeout: float | None = None) -> int:
         """Returns once everything that was ordered before the call has been delivered here: the number of it."""
-        return cast(int, await self._finish(asking.sync(self._pump.machine, self._membership), timeout))
+        asking.check_may_wait_for_machine(self._membership, "sync", is_callback=self._pump.is_callback)
+        until = clock.now() + check.seconds(timeout, self._default_timeout)
+        seq = cast(int, await self._finish(asking.sync(self._pump.machine, self._membership), timeout))
+        await self._let_machine_catch_up("catch up with", until)
+        return seq
 
     def held(self, fence: int) -> Held[asyncio.Event]:
         """A guard for what I hold under this fence."""

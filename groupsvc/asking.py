@@ -13,9 +13,11 @@ from typing import Any
 import attrs
 
 from . import arguments as check
+from .applying import Applying
 from .attributes import GroupAttributes, attributes_of, changed, stated
 from .calls import Call
-from .errors import JoinRejected, NotAMember, UsageError
+from .errors import Failed, GroupServiceError, JoinRejected, NotAMember, TimedOut, UsageError
+from .machines import Since, checked_machine, since_number
 from .membership_machine import Membership
 from .session_machine import SessionMachine
 from .views import id_of, provider_of, stranger
@@ -79,6 +81,8 @@ def join(
     data: bytes,
     on_proposal: object,
     events: bool,
+    machine_of: object = None,
+    since: Since | int | None = None,
 ) -> Start:
     """Become a provider; the call gives the ``Membership``."""
     check.group_name(group)
@@ -90,6 +94,11 @@ def join(
     if not (on_proposal is None or on_proposal is MANUAL or callable(on_proposal)):
         raise UsageError("on_proposal is a function, groupsvc.MANUAL or None", group=group)
     wanted = {} if attributes is None else stated(attributes)
+    if wanted.pop("state_machine", False) and machine_of is None:
+        raise UsageError("a group with state_machine is joined with machine=, and that is enough", group=group)
+    brought = checked_machine(machine_of, group)
+    begins = since_number(since, has_machine=brought is not None, group=group)
+    reads = events or (brought is None and begins != wire.SINCE_NOW)  # who asks for what came before wants to read it
     what = f"join group {group!r}"
 
     def entered(answer: wire.JoinedAs | wire.OutcomeIs) -> Membership:
@@ -98,18 +107,40 @@ def join(
             raise JoinRejected(f"could not {what}: {outcome.in_words}", outcome, group=group)
         membership = Membership(
             machine, group, answer.member, answer.attributes, answer.view, my_id=answer.provider,
-            on_proposal=on_proposal, buffer=machine.buffer_for_new(reads=events),
+            on_proposal=on_proposal, buffer=machine.buffer_for_new(reads=reads),
+            applying=None if brought is None else Applying(brought), catches_up=begins != wire.SINCE_NOW,
         )  # fmt: skip
         return machine.enter(membership)
 
     def start(now: float, timeout: float) -> Call:
         _check_name_is_free(machine, group, called)
         return machine.ask(
-            lambda id: wire.JoinAsk(id, group, called, shown, wanted, create, timeout),
+            lambda id: wire.JoinAsk(
+                id, group, called, shown, wanted, create, timeout, brought is not None, begins
+            ),
             (wire.JoinedAs, wire.OutcomeIs), what, now=now, timeout=timeout, group=group, convert=entered,
         )  # fmt: skip
 
     return start
+
+
+def not_caught_up(membership: Membership, wait: float) -> GroupServiceError:
+    """Why a join failed after all: what came before could not be taken in, or not in time."""
+    what = f"could not join group {membership.group!r}"
+    if membership.has_ended:
+        return Failed(f"{what}: {membership.end_reason}", group=membership.group)
+    text = f"{what}: what came before was not taken in within {wait:g} s; it was left again"
+    return TimedOut(text, group=membership.group)
+
+
+def check_may_wait_for_machine(membership: Membership, what: str, *, is_callback: bool) -> None:
+    """Raise in a callback that would wait for itself."""
+    if is_callback and membership.applying is not None:
+        text = (
+            f"could not {what} in group {membership.group!r}: inside a callback it would wait for the state machine,"
+            " which only this thread can run; do it elsewhere, or send a message with multicast"
+        )
+        raise UsageError(text, group=membership.group)
 
 
 def _check_name_is_free(machine: SessionMachine, group: str, name: str) -> None:
@@ -308,6 +339,12 @@ def goodbye(machine: SessionMachine, membership: Membership) -> Start:
         return call
 
     return start
+
+
+def goodbye_of(machine: SessionMachine, membership: Membership) -> wire.GoodbyeAsk:
+    """The same for who does not wait for the answer."""
+    machine.part(membership, "it said goodbye")
+    return wire.GoodbyeAsk(machine.next_id(), membership.number)
 
 
 def sync(machine: SessionMachine, membership: Membership) -> Start:

@@ -78,6 +78,7 @@ class GroupAttributes:
     durable: bool = False
     on_quorum_lost: Literal["continue", "dissolve", "wait"] | None = None
     exclusive: bool = False
+    state_machine: bool = False
     source_group: str | None = None
     history_entries_max: int | None = None
     history_bytes_max: int | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Literal, Self, cast
 
@@ -76,10 +76,10 @@ class Reader(KnownGroup):
             raise UsageError(text, group=self.name)
         try:
             event = buffer.take()
-            if event is None and not self._membership.has_ended:
+            if event is None and not self._membership.nothing_more:
                 self._pump.check_usable()
                 membership = self._membership
-                self._pump.wait_until(lambda: not buffer.is_empty or membership.has_ended, clock.now() + patience)
+                self._pump.wait_until(lambda: not buffer.is_empty or membership.nothing_more, clock.now() + patience)
                 event = buffer.take()
             return event
         finally:
@@ -243,10 +243,12 @@ class Group(Reader, JoinedGroup):
     def flush(self, timeout: float | None = None) -> None:
         """Returns when all of my messages have been delivered here; ``OutcomeUnknown(ids)`` if that is not known."""
         wait = check.seconds(timeout, self._default_timeout)
+        until = clock.now() + wait
         self._pump.check_usable()
         membership = self._membership
+        asking.check_may_wait_for_machine(membership, "flush", is_callback=self._pump.is_callback)
         own = membership.own
-        done = self._pump.wait_until(lambda: own.is_idle or own.error is not None, clock.now() + wait)
+        done = self._pump.wait_until(lambda: own.is_idle or own.error is not None, until)
         with self._pump.lock:
             error, own.error = own.error, None
             ids = own.ids()
@@ -255,6 +257,26 @@ class Group(Reader, JoinedGroup):
         if not done:
             text = f"after {wait:g} s {len(ids)} messages to group {self.name!r} have not come back; they may still"
             raise OutcomeUnknown(text, ids, group=self.name)
+        self._let_machine_catch_up("flush", until)
+
+    def wait_for(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Wait until ``ready()``, which is asked whenever something has happened here; False if it is not in time.
+
+        For those who build on a machine: messages were applied, for example. It ends with the membership.
+        """
+        asking.check_may_wait_for_machine(self._membership, "wait", is_callback=self._pump.is_callback)
+        membership, wait = self._membership, check.seconds(timeout, self._default_timeout)
+        self._pump.wait_until(lambda: ready() or membership.nothing_more, clock.now() + wait)
+        return ready()
+
+    def _let_machine_catch_up(self, what: str, until: float) -> None:
+        """Everything that was told so far is to be applied and shown."""
+        applying = self._membership.applying
+        if applying is not None:
+            upto = applying.queued
+            if not self._pump.wait_until(lambda: applying.done >= upto, until):
+                text = f"could not {what} group {self.name!r}: its state machine has not applied everything in time"
+                raise TimedOut(text, group=self.name)
 
     # --- Questions ---
 
@@ -265,7 +287,11 @@ class Group(Reader, JoinedGroup):
 
     def sync(self, timeout: float | None = None) -> int:
         """Returns once everything that was ordered before the call has been delivered here: the number of it."""
-        return cast(int, self._finish(asking.sync(self._pump.machine, self._membership), timeout))
+        asking.check_may_wait_for_machine(self._membership, "sync", is_callback=self._pump.is_callback)
+        until = clock.now() + check.seconds(timeout, self._default_timeout)
+        seq = cast(int, self._finish(asking.sync(self._pump.machine, self._membership), timeout))
+        self._let_machine_catch_up("catch up with", until)
+        return seq
 
     def held(self, fence: int) -> Held[threading.Event]:
         """A guard for what I hold under this fence."""

@@ -6,6 +6,8 @@ They are settled where both halves find them: ``groupsvc.wire.limits``, each wit
 from __future__ import annotations
 
 from .wire.limits import (
+    CHECKPOINT_BLOCK_BYTES_MAX,
+    CHECKPOINT_BYTES_MAX,
     EVENTS_MAX,
     GRACE_S,
     GROUP_NAME_CHARS_MAX,
@@ -24,6 +26,8 @@ from .wire.limits import (
 )
 
 __all__ = [
+    "CHECKPOINT_BLOCK_BYTES_MAX",
+    "CHECKPOINT_BYTES_MAX",
     "EVENTS_MAX",
     "GRACE_S",
     "GROUP_NAME_CHARS_MAX",

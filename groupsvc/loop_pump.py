@@ -23,6 +23,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import clock
+from .applying import MachineDue
 from .asking import Start
 from .connection import DaemonConnection
 from .daemon_socket import FRAMES_PER_TURN, DaemonSocket, does_not_answer
@@ -316,10 +317,26 @@ class LoopPump:
             try:
                 if isinstance(task, VoteDue):
                     await self._ask_for_vote(task)
+                elif isinstance(task, MachineDue):
+                    await self._run_machine(task)
                 else:
                     await self._tell_state(task)
             finally:
                 self.machine.busy_since = None
+
+    @property
+    def is_callback(self) -> bool:
+        """Whether the caller *is* a callback."""
+        return self._callbacks is not None and asyncio.current_task() is self._callbacks
+
+    async def _run_machine(self, due: MachineDue) -> None:
+        try:
+            due.run()
+        finally:
+            due.settle()
+            self.turn()
+            self._wake()
+        await asyncio.sleep(0)  # a long line must not stop the loop
 
     async def _tell_state(self, due: StateDue) -> None:
         for listener in list(self.state_listeners):

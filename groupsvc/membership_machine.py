@@ -15,8 +15,9 @@ from typing import Protocol
 import attrs
 
 from . import events
+from .applying import Applying, CaughtUp, Item, Last, Restore, Snapshot
 from .attributes import GroupAttributes, attributes_of
-from .errors import Lost, Rejected, TimedOut, UsageError
+from .errors import Lost, PeerProtocolError, Rejected, TimedOut, UsageError
 from .event_buffer import EventBuffer, MessageRun
 from .own_messages import OwnMessages
 from .views import Provider, View, provider_of, stranger, text_of
@@ -41,6 +42,12 @@ class Speaker(Protocol):
     def cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         """The program votes, from whatever thread."""
 
+    def to_machine(self, membership: Membership, item: Item) -> None:
+        """The program's state machine is due, behind what is due already."""
+
+    def forget(self, membership: Membership) -> None:
+        """It takes no part any more."""
+
 
 class Membership:
     """A provider (``me``), or a subscription (``me`` is None)."""
@@ -56,12 +63,17 @@ class Membership:
         my_id: notices.ProviderId | None = None,
         on_proposal: object = None,
         buffer: EventBuffer | None = None,
+        applying: Applying | None = None,
+        catches_up: bool = False,
     ) -> None:
         self.group = group
         self.number = number
         self.my_id = my_id
         self.on_proposal = on_proposal
         self.buffer = buffer
+        self.applying = applying
+        self.is_caught_up = not catches_up  # with what came before it
+        self._catches_up = catches_up
         self.own = OwnMessages("" if my_id is None else text_of(my_id))
         self.seq = view.seq
         self.end_reason: str | None = None
@@ -94,6 +106,11 @@ class Membership:
     def has_ended(self) -> bool:
         """Whether nothing more is told to it."""
         return self.end_reason is not None
+
+    @property
+    def nothing_more(self) -> bool:
+        """Whether nothing more is shown of it."""
+        return self.has_ended and (self.applying is None or self.applying.is_idle)
 
     def is_provider(self, id: str) -> bool:
         """Whether somebody of this id is listed."""
@@ -129,16 +146,19 @@ class Membership:
                 self._show(notice, now)
             if isinstance(notice, notices.Left) and self.my_id in notice.providers:
                 self.end(f"it left: {notice.cause}", None)
+        if self._catches_up:  # the first that is told is our own Joined
+            self._catches_up = False
+            self._put(CaughtUp())
 
     def messages_came(self, seq: int, sender: notices.ProviderId, payloads: tuple[bytes, ...]) -> None:
         """Plain messages of one sender, entries from ``seq`` on."""
-        self.seq = seq + len(payloads) - 1
+        self.seq = max(self.seq, seq + len(payloads) - 1)  # what came before our own Joined is told late
         if sender == self.my_id:
             self.own.came_back(len(payloads))
         self._show_messages(seq, sender, payloads)
 
     def _show_messages(self, seq: int, sender: notices.ProviderId, payloads: tuple[bytes, ...]) -> None:
-        if self.buffer is not None:
+        if self.buffer is not None or self.applying is not None:
             provider = self._who(sender) if sender[2] else None
             self._append(MessageRun(self.group, seq, provider, text_of(sender), payloads, self._view))
 
@@ -160,8 +180,8 @@ class Membership:
         self.end_reason = reason
         self._proposal = None
         self.own.give_up(reason, self.group)
-        if last is not None and self.buffer is not None:
-            self.buffer.append_anyway(last, group=self.group)
+        if last is not None:
+            self._put(Last(last))
         for callback in self.on_end:
             callback()
 
@@ -170,11 +190,82 @@ class Membership:
         self.end(reason, Lost(reason, group=self.group))
 
     def _append(self, event: events.Event | MessageRun) -> None:
-        assert self.buffer is not None
-        if self.buffer.append(event, group=self.group) or self.my_id is None or self._is_overrun:
+        if self.applying is not None and isinstance(event, MessageRun):
+            if self.is_caught_up and not self.applying.has_room(len(event)):
+                self.applying.is_stopped = True  # a machine cannot go on without it
+                self._leave_overrun()
+                return
+            self.applying.waiting += len(event)
+        self._put(event)
+
+    def _put(self, item: Item) -> None:
+        """Show this; if there is a machine, behind what it is still to apply."""
+        if self.applying is None or self.applying.is_stopped:
+            self.shown(item)
+        else:
+            self.applying.queued += 1
+            self._speaker.to_machine(self, item)
+
+    def shown(self, item: Item) -> None:
+        """What the machine had to do with it is done: it is for the program to read."""
+        match item:
+            case CaughtUp():
+                self.is_caught_up = True
+            case Snapshot():
+                self._send_checkpoint(item)
+            case Restore():
+                pass
+            case Last():
+                if self.buffer is not None:
+                    self.buffer.append_anyway(item.event, group=self.group)
+            case MessageRun() if self.applying is not None and not self.is_caught_up:
+                pass  # it is in the state that the provider begins with; its first event is its own Joined
+            case _:
+                if self.buffer is not None and not self.buffer.append(item, group=self.group):
+                    self._leave_overrun()
+
+    def _leave_overrun(self) -> None:
+        if self.my_id is not None and not self._is_overrun:
+            self._is_overrun = True  # a provider leaves rather than miss anything
+            self._speaker.say(wire.Overrun(self._speaker.next_id(), self.number))
+
+    # --- Its machine ---
+
+    def block_came(self, index: int, block: bytes) -> None:
+        """The next block of what the machine begins with."""
+        if self.applying is not None and index == len(self.applying.blocks):
+            self.applying.blocks.append(block)
+
+    def checkpoint_came(self, at: int, count: int) -> None:
+        """That was the last one."""
+        if self.applying is None:
             return
-        self._is_overrun = True  # a provider leaves rather than miss anything
-        self._speaker.say(wire.Overrun(self._speaker.next_id(), self.number))
+        blocks, self.applying.blocks = tuple(self.applying.blocks), []
+        if len(blocks) != count:
+            raise PeerProtocolError(f"the daemon told {len(blocks)} blocks of a checkpoint that has {count}")
+        self._put(Restore(at, blocks))
+
+    def snapshot_wanted(self, seq: int) -> None:
+        """A checkpoint is to be taken of the state after entry ``seq``."""
+        if self.applying is not None:
+            self._put(Snapshot(seq))
+
+    def _send_checkpoint(self, snapshot: Snapshot) -> None:
+        if snapshot.blocks is None or self.has_ended:
+            return
+        say, next_id, number = self._speaker.say, self._speaker.next_id, self.number
+        for index, block in enumerate(snapshot.blocks):
+            say(wire.StoreBlock(next_id(), number, snapshot.at, index, block))
+        say(wire.SealCheckpoint(next_id(), number, snapshot.at, len(snapshot.blocks)))
+
+    def machine_failed(self, reason: str) -> None:
+        """It must not go on with a state that the others do not have: it leaves."""
+        assert self.applying is not None
+        self.applying.is_stopped = True
+        if not self.has_ended:
+            self._speaker.say(wire.GoodbyeAsk(self._speaker.next_id(), self.number))
+            self._speaker.forget(self)
+            self.lose(reason)
 
     # --- The view ---
 
@@ -213,7 +304,7 @@ class Membership:
         if self.buffer is not None:
             event = self._event(notice)
             if isinstance(event, events.Left) and self.my_id in getattr(notice, "providers", ()):
-                self.buffer.append_anyway(event, group=self.group)
+                self._put(Last(event))
             elif event is not None:
                 self._append(event)
         if isinstance(notice, notices.PhaseClosed | notices.Ended):

@@ -25,6 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import clock
+from .applying import MachineDue
 from .asking import Start
 from .background import background
 from .callbacks import Callbacks
@@ -416,11 +417,28 @@ class Pump:
             task = due.popleft()
             if isinstance(task, VoteDue):
                 self._callbacks.put(lambda task=task: self._ask_for_vote(task))  # type: ignore[misc]
+            elif isinstance(task, MachineDue):
+                self._callbacks.put(lambda task=task: self._run_machine(task))  # type: ignore[misc]
             elif self.state_listeners:
                 self._callbacks.put(lambda task=task: self._tell_state(task))  # type: ignore[misc]
 
     def _callback_runs(self, does: bool) -> None:
         self.machine.busy_since = clock.now() if does else None
+
+    @property
+    def is_callback(self) -> bool:
+        """Whether the caller *is* a callback."""
+        return self._callbacks.is_here
+
+    def _run_machine(self, due: MachineDue) -> None:
+        try:
+            due.run()
+        finally:
+            with self.guard:
+                due.settle()
+                self._turn()
+                self._wake_others()
+                self._leave_the_rest()
 
     def _tell_state(self, due: StateDue) -> None:
         for listener in list(self.state_listeners):

@@ -7,6 +7,7 @@ ways: done, ``Failed``, ``OutcomeUnknown``.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -18,9 +19,10 @@ from .asking import DomainStatus, GroupInfo
 from .attributes import GroupAttributes
 from .connection import TIMEOUT_S
 from .daemon_socket import checked_address
-from .errors import UsageError
+from .errors import GroupServiceError, UsageError
 from .events import Event
 from .groups import Group, Subscription
+from .machines import Since, StateMachine, tell_group
 from .membership_machine import Membership
 from .pump import Pump
 from .session_states import IS_OVER, SessionState
@@ -109,15 +111,41 @@ class Session:
         data: bytes = b"",
         on_proposal: OnProposal | _Manual | None = None,
         events: bool = False,
+        machine: StateMachine | None = None,
+        since: Since | int | None = None,
         timeout: float | None = None,
     ) -> Group:
-        """Become a provider of ``group``."""
+        """Become a provider of ``group``.
+
+        With a ``machine`` it returns when the machine has caught up: it is what the messages before the join add up to.
+        ``since``: ``NOW``, ``CHECKPOINT``, or the number after which messages are wanted; with a machine CHECKPOINT.
+        """
         start = asking.join(
             self._pump.machine, group, name=name, attributes=attributes, create=create, data=data,
-            on_proposal=on_proposal, events=events,
+            on_proposal=on_proposal, events=events, machine_of=machine, since=since,
         )  # fmt: skip
-        membership = cast(Membership, self._finish(start, timeout))
-        return Group(self._pump, membership, self._default_timeout)
+        if machine is not None and self._pump.is_callback:
+            raise UsageError("a join with a machine inside a callback would wait for the machine, and so for itself")
+        wait = check.seconds(timeout, self._default_timeout)
+        until = clock.now() + wait
+        membership = cast(Membership, self._pump.finish(start, wait))
+        joined = Group(self._pump, membership, self._default_timeout)
+        if not membership.is_caught_up:
+            self._let_catch_up(membership, wait, until)
+        tell_group(machine, joined)
+        return joined
+
+    def _let_catch_up(self, membership: Membership, wait: float, until: float) -> None:
+        is_in = False
+        try:
+            self._pump.wait_until(lambda: membership.is_caught_up or membership.has_ended, until)
+            is_in = membership.is_caught_up and not membership.has_ended
+            if not is_in:
+                raise asking.not_caught_up(membership, wait)
+        finally:
+            if not is_in and not membership.has_ended:
+                with contextlib.suppress(GroupServiceError):
+                    self._pump.finish(asking.goodbye(self._pump.machine, membership), CLOSE_S)
 
     def subscribe(self, group: str, *, wait: float = 0.0, timeout: float | None = None) -> Subscription:
         """Watch ``group``; if there is none, wait so many seconds for it to appear."""
@@ -156,7 +184,9 @@ class Session:
                 if event is None:
                     self._pump.check_usable()
                     until = clock.now() + patience
-                    self._pump.wait_until(lambda: not buffer.is_empty or machine.state in IS_OVER, until)
+                    self._pump.wait_until(
+                        lambda: not buffer.is_empty or (machine.state in IS_OVER and not machine.unapplied), until
+                    )
                     event = buffer.take()
                 if event is None:
                     return

@@ -24,6 +24,7 @@ from typing import Any
 import attrs
 
 from . import events
+from .applying import Item, MachineDue
 from .calls import REPLY_SLACK_S, Call, Calls, Convert
 from .counting import Heard, Said
 from .errors import DaemonUnreachable, PeerProtocolError, Suspended, UsageError, WouldBlock
@@ -51,7 +52,7 @@ class StateDue:
     state: SessionState
 
 
-Due = VoteDue | StateDue
+Due = VoteDue | StateDue | MachineDue
 CastHook = Callable[[Membership, Proposal, Answer | None], None]
 
 
@@ -68,6 +69,7 @@ class SessionMachine:
         self.outbox: list[wire.AnyClientRequest] = []
         self.due: deque[Due] = deque()
         self.members: dict[int, Membership] = {}
+        self.unapplied = 0  # what state machines have before them
         self.merged: EventBuffer | None = None
         self.busy_since: float | None = None  # code of the application runs since then
         self.has_spoken: set[Membership] = set()  # whose messages gather
@@ -170,6 +172,15 @@ class SessionMachine:
                     membership.missed(message.missed, message.view)
             case wire.SessionNews():
                 self._news(message)
+            case wire.CheckpointBlock():
+                if (membership := self.members.get(message.member)) is not None:
+                    membership.block_came(message.index, message.block)
+            case wire.CheckpointTold():
+                if (membership := self.members.get(message.member)) is not None:
+                    membership.checkpoint_came(message.at, message.blocks)
+            case wire.SnapshotWanted():
+                if (membership := self.members.get(message.member)) is not None:
+                    membership.snapshot_wanted(message.seq)
             case wire.Told():
                 raise AssertionError("told in runs")
             case _:
@@ -380,6 +391,8 @@ class SessionMachine:
     def part(self, membership: Membership, reason: str) -> None:
         """It takes no part any more, by its own will."""
         self.members.pop(membership.number, None)
+        if membership.applying is not None:
+            membership.applying.is_stopped = True
         membership.end(reason, None)
 
     def buffer_for_new(self, *, reads: bool) -> EventBuffer | None:
@@ -409,6 +422,19 @@ class SessionMachine:
     def ask_for_vote(self, membership: Membership, proposal: Proposal) -> None:
         """The program is to be asked."""
         self.due.append(VoteDue(membership, proposal))
+
+    def to_machine(self, membership: Membership, item: Item) -> None:
+        """Its state machine is due, with what is due to it already if nothing else came between."""
+        last = self.due[-1] if self.due else None
+        if not isinstance(last, MachineDue) or last.membership is not membership:
+            assert membership.applying is not None
+            last = MachineDue(self, membership, membership.applying)
+            self.due.append(last)
+        last.add(item)
+
+    def forget(self, membership: Membership) -> None:
+        """It takes no part any more."""
+        self.members.pop(membership.number, None)
 
     def cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         """``proposal.vote`` was called, from whatever thread: that is the driver's affair."""

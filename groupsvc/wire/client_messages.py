@@ -25,6 +25,12 @@ from .notices import AnyNotice, AttributeValue, DefaultVote, GroupView, Outcome,
 
 CLIENT_PROTOCOL_VERSION = 1
 
+SINCE_NOW = -1
+"""Of a join: nothing that came before."""
+
+SINCE_CHECKPOINT = -2
+"""The newest checkpoint, if there are machines, and all messages since."""
+
 
 class ClientMessage(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
     """The common form of all messages between application and daemon."""
@@ -132,6 +138,9 @@ class JoinAsk(ClientRequest, tag=int(Kind.JOIN_ASK)):
 
     ``create``: None whether the group exists or not, true only if it does not, false only if it does. ``attributes``:
     those that must be so; the group is formed with them. After ``timeout`` the join is withdrawn.
+
+    ``has_machine``: it brings a state machine, as all providers of the group do or none. ``since``: which messages it
+    is told between ``JoinedAs`` and its own ``Joined``: those after this entry, ``SINCE_NOW`` or ``SINCE_CHECKPOINT``.
     """
 
     id: int
@@ -141,6 +150,8 @@ class JoinAsk(ClientRequest, tag=int(Kind.JOIN_ASK)):
     attributes: dict[str, AttributeValue]
     create: bool | None
     timeout: float
+    has_machine: bool = False
+    since: int = SINCE_NOW
 
 
 class SubscribeAsk(ClientRequest, tag=int(Kind.SUBSCRIBE_ASK)):
@@ -278,6 +289,25 @@ class Overrun(ClientRequest, tag=int(Kind.OVERRUN)):
 
     id: int
     member: int
+
+
+class StoreBlock(ClientRequest, tag=int(Kind.STORE_BLOCK)):
+    """The next block of a checkpoint of a provider's machine, which stands after entry ``at``. ``Done``."""
+
+    id: int
+    member: int
+    at: int
+    index: int
+    block: bytes
+
+
+class SealCheckpoint(ClientRequest, tag=int(Kind.SEAL_CHECKPOINT)):
+    """All blocks of the checkpoint were submitted, and they are so many. ``Done``."""
+
+    id: int
+    member: int
+    at: int
+    blocks: int
 
 
 # --- Replies ----------------------------------------------------------------------------------------
@@ -446,6 +476,29 @@ class NoticesMissed(ClientReply, tag=int(Kind.NOTICES_MISSED)):
     view: GroupView
 
 
+class CheckpointBlock(ClientReply, tag=int(Kind.CHECKPOINT_BLOCK)):
+    """The next block of the checkpoint that a new provider's machine begins with."""
+
+    member: int
+    index: int
+    block: bytes
+
+
+class CheckpointTold(ClientReply, tag=int(Kind.CHECKPOINT_TOLD)):
+    """That was the last of so many: the machine becomes what they stand for, the state after entry ``at``."""
+
+    member: int
+    at: int
+    blocks: int
+
+
+class SnapshotWanted(ClientReply, tag=int(Kind.SNAPSHOT_WANTED)):
+    """A checkpoint of this provider's machine is wanted, after entry ``seq`` and nothing else."""
+
+    member: int
+    seq: int
+
+
 class SessionNews(ClientReply, tag=int(Kind.SESSION_NEWS)):
     """The node has no lease, has one again, or everything that the session had is lost."""
 
@@ -491,12 +544,15 @@ AnyClientRequest = (
     | OpenSession | ResumeSession | CloseSession | SessionAlive
     | JoinAsk | SubscribeAsk | LeaveAsk | GoodbyeAsk | ChangeStateAsk | SendAsk | ExpelAsk | ChangeAttributesAsk
     | CastVote | Multicast | SubmitOutside | CatchUpAsk | OutcomeAsk | GroupsAsk | WhyAsk | Overrun
+    | StoreBlock | SealCheckpoint
 )  # fmt: skip
 AnyAnswer = (
     Welcome | Status | GroupRecord | ConfigValue | Done | Problem
     | SessionIs | SessionAliveAck | JoinedAs | Subscribed | OutcomeIs | CaughtUp | GroupsAre | OutcomesAre
 )  # fmt: skip
-AnyTelling = Told | MessagesCame | MemberLost | NoticesMissed | SessionNews
+AnyTelling = (
+    Told | MessagesCame | MemberLost | NoticesMissed | SessionNews | CheckpointBlock | CheckpointTold | SnapshotWanted
+)  # fmt: skip
 """What comes unasked, and so has no id."""
 AnyClientReply = AnyAnswer | AnyTelling
 

@@ -121,6 +121,8 @@ class Kind(enum.IntEnum):
     GROUPS_ASK = 157
     WHY_ASK = 158
     OVERRUN = 159
+    STORE_BLOCK = 160
+    SEAL_CHECKPOINT = 161
 
     # Daemon to application, within a session.
     SESSION_IS = 180
@@ -136,3 +138,6 @@ class Kind(enum.IntEnum):
     CAUGHT_UP = 190
     GROUPS_ARE = 191
     OUTCOMES_ARE = 192
+    CHECKPOINT_BLOCK = 193
+    CHECKPOINT_TOLD = 194
+    SNAPSHOT_WANTED = 195

@@ -77,3 +77,17 @@ GRACE_S = 3.0
 
 OUTCOMES_KEPT = 100
 """Outcomes of a group that can be asked for afterwards: they are part of every checkpoint."""
+
+# --- State machines of applications ---
+
+CHECKPOINT_BLOCK_BYTES_MAX = 1024 * 1024
+"""One block of an application's checkpoint: an entry of its own, so it must not hold up others for long."""
+
+CHECKPOINT_BYTES_MAX = 16 * 1024 * 1024
+"""All blocks of one: every member keeps it, and so does every checkpoint of the stream."""
+
+TAIL_BYTES_WANTED = 2 * 1024 * 1024
+"""With so many bytes of messages since the newest checkpoint another one is wanted, however few messages they are."""
+
+TAIL_TIMES_MAX = 8
+"""So many times what calls for a checkpoint may gather; then nobody takes one, and what gathered is dropped."""

@@ -107,6 +107,9 @@ class SimProcess:
         for number, payload in enumerate(payloads, seq):
             self.heard_of.setdefault(number, []).append(Message(number, sender, payload))
 
+    def is_scribe(self, seq: int) -> None:
+        """These have no machines."""
+
     def lost(self, reason: str) -> None:
         """Nothing more comes."""
         self.forget()

@@ -149,6 +149,7 @@ ATTRIBUTES: dict[str, WholeNumber | YesOrNo | OneOf | Seconds | Text | NotYet] =
     "durable": YesOrNo(),
     "machine": YesOrNo(),
     "exclusive": YesOrNo(),
+    "state_machine": YesOrNo(),
     "source_group": NotYet("groups that follow another one are not built yet; leave it out"),
     "on_quorum_lost": OneOf(_when_quorum_is_lost),
     "client_version": Text(CLIENT_VERSION_CHARACTERS_MAX),

@@ -113,7 +113,27 @@ class Responds(Command, frozen=True, tag=9):
     does: bool
 
 
-AnyCommand = Join | Leave | Expel | ChangeState | SendMessage | ChangeAttributes | Withdraw | ProvidersFailed | Responds
+class StoreBlock(Command, frozen=True, tag=10):
+    """The next block of a checkpoint that a provider takes of its machine, as it is after entry ``at``."""
+
+    provider: int
+    at: int
+    index: int
+    block: bytes
+
+
+class SealCheckpoint(Command, frozen=True, tag=11):
+    """That was the last of so many blocks."""
+
+    provider: int
+    at: int
+    blocks: int
+
+
+AnyCommand = (
+    Join | Leave | Expel | ChangeState | SendMessage | ChangeAttributes | Withdraw | ProvidersFailed | Responds
+    | StoreBlock | SealCheckpoint
+)  # fmt: skip
 AnyProposal = Join | Leave | Expel | ChangeState | SendMessage | ChangeAttributes
 
 

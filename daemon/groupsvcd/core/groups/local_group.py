@@ -15,7 +15,7 @@ became of their proposals is not known.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from groupsvc.wire.notices import (
@@ -32,16 +32,19 @@ from groupsvc.wire.notices import (
 )
 
 from ..nodegroups.controls import Ruled, decode_control
+from ..nodegroups.roll import decode_checkpoint
 from ..peer_messages import Votes
 from ..stream.entries import Entry
 from ..views import AttributeValue, NodeId
 from . import commands as cmd
+from .archive import Kept
 from .ballot_box import BallotBox, VoteProblem
 from .ballots import Ballot
 from .chair import Chair
 from .line import RETRY_S, Line
 from .papers import Paper
 from .process_group import ProcessGroup
+from .replay import messages_in
 
 if TYPE_CHECKING:
     from .arrivals import Arrival
@@ -61,6 +64,9 @@ class Listener(Protocol):
 
     def heard(self, seq: int, sender: ProviderId, payloads: Sequence[bytes]) -> None:
         """The same as so many ``Message`` notices in a row, of one sender: entries from ``seq`` on."""
+
+    def is_scribe(self, seq: int) -> None:
+        """A checkpoint of its machine is wanted, as that is after entry ``seq``."""
 
     def lost(self, reason: str) -> None:
         """Nothing more comes."""
@@ -86,6 +92,7 @@ class LocalGroup:
         self._chair: Chair | None = None
         self._errands: dict[int, Callable[[str], None]] = {}  # who waits for the stream, and is told if it is lost
         self._errand = 0
+        self._scribe_turns = 0  # how many were to take a checkpoint, when we last looked
 
     # --- Processes come and go ---
 
@@ -159,6 +166,30 @@ class LocalGroup:
         """Plain messages of a provider, in this order; they come back to it."""
         prefix = cmd.message_prefix(number)
         self._put([prefix + payload for payload in payloads])
+
+    def take_checkpoint(self, command: cmd.StoreBlock | cmd.SealCheckpoint) -> None:
+        """A provider takes a checkpoint of its machine."""
+        self._submit(cmd.encode(command))
+
+    @property
+    def oldest_kept(self) -> int:
+        """Messages after this entry are still kept here for who wants them."""
+        if self.group.archive is not None:
+            return self.group.archive.begins
+        seat = self._groups.seat_of(self)
+        return seat.replica.log.checkpoint_seq if seat is not None else self.group.seq
+
+    def messages_since(self, seq: int) -> Iterator[Kept]:
+        """The messages after entry ``seq``, which are kept, up to what was told here last."""
+        if self.group.archive is not None:
+            return self.group.archive.since(seq)
+        seat = self._groups.seat_of(self)
+        assert seat is not None
+        log, group = seat.replica.log, ProcessGroup(self._attributes)
+        if log.checkpoint_seq:
+            group.restore(decode_checkpoint(log.checkpoint).application)
+        entries = seat.replica.entries_between(log.checkpoint_seq + 1, self.group.seq)
+        return (one for one in messages_in(group, log.checkpoint_seq + 1, entries) if one[0] > seq)
 
     def say_from_outside(
         self, payloads: Sequence[bytes], held: Callable[[], None], lost: Callable[[str], None]
@@ -281,6 +312,8 @@ class LocalGroup:
                     notices = self.group.control(seq, control)
             if notices:
                 self._tell(notices)
+            if self.group.archive is not None:
+                self._look_for_a_scribe()
         self._move_line()
         if has_changed:  # by plain messages nobody's turn comes, and nothing ends
             self._groups.look_at(self)
@@ -292,12 +325,25 @@ class LocalGroup:
         first = run[0]
         sender = (first.origin, first.incarnation, cmd.sender_of(first.body))
         if self.group.hear(seq, len(run), sender):
+            if self.group.archive is not None:
+                self.group.keep(seq, sender, [entry.body[cmd.MESSAGE_HEAD_BYTES :] for entry in run])
             me, providers = self._groups.me, self.group.providers
             listeners = [one for number, one in self._processes.items() if (*me, number) in providers]
             if listeners:
                 payloads = tuple([entry.body[cmd.MESSAGE_HEAD_BYTES :] for entry in run])
                 for listener in listeners:
                     listener.heard(seq, sender, payloads)
+            if self.group.archive is not None:
+                self._look_for_a_scribe()
+
+    def _look_for_a_scribe(self) -> None:
+        """Messages have gathered: perhaps a provider of ours is to take a checkpoint of its machine, now."""
+        turns = self.group.scribe_turns
+        if turns > self._scribe_turns:
+            scribe = self.group.scribe(turns)
+            if scribe is not None and scribe[:2] == self._groups.me and scribe[2] in self._processes:
+                self._processes[scribe[2]].is_scribe(self.group.seq)
+        self._scribe_turns = turns
 
     def _move_line(self) -> None:
         if len(self._line):

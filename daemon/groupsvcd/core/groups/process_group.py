@@ -20,7 +20,7 @@ Nothing here has a clock, and no dict is iterated in an order that depends on an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import attrs
@@ -61,6 +61,7 @@ from ..invariants import invariant
 from ..nodegroups.controls import AnyControl, NodeRemoved, NodesFailed, ViewStarted
 from ..views import NodeId
 from . import commands as cmd
+from .archive import Archive, StoredArchive
 from .ballots import Ballot, Verdict, reason_of, verdict_of
 from .commands import BY_DEFAULT, ONE_PHASE, AnyProposal, NodesGone, PhaseEnded, WindowEnded
 from .ledger import Ledger
@@ -123,6 +124,7 @@ class Stored(msgspec.Struct, frozen=True, array_like=True):
     leaves_ready: int
     outcomes: tuple[tuple[int, Outcome], ...] = ()
     held_back: tuple[ProviderId, ...] = ()
+    archive: StoredArchive | None = None
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -147,6 +149,7 @@ class ProcessGroup:
         self.fence = 0
         self.ready: dict[Literal["joins", "leaves"], int] = {"joins": 0, "leaves": 0}  # what was batched until there
         self.ledger = Ledger()
+        self.archive = Archive() if self.rules.has_machines else None
         self._told: list[AnyNotice] = []
         self._had_providers = False  # before this entry
 
@@ -166,7 +169,7 @@ class ProcessGroup:
             number, payload = cmd.decode_message(body)
             sender = (*origin, number)
             if number == 0 or self._has_a_say(sender):
-                self._told.append(Message(seq, sender, payload))
+                self._message(sender, payload)
             return self._end()
         command = cmd.decode_command(body)
         if isinstance(command, cmd.ProvidersFailed):
@@ -174,6 +177,8 @@ class ProcessGroup:
                 self._is_no_more((*origin, number), cause)
         elif isinstance(command, cmd.Responds):
             self._responds((*origin, command.provider), does=command.does)
+        elif isinstance(command, cmd.StoreBlock | cmd.SealCheckpoint):
+            self._take_checkpoint((*origin, command.provider), command)
         elif isinstance(command, cmd.Withdraw):
             self._refuse([one for one in self.queue if one.id == (*origin, command.number)], "withdrawn")
         else:
@@ -188,6 +193,11 @@ class ProcessGroup:
         invariant(seq > self.seq, f"entry {seq} is applied after {self.seq}")
         self.seq = seq + count - 1
         return sender[2] == 0 or self._has_a_say(sender)
+
+    def keep(self, seq: int, sender: ProviderId, payloads: Sequence[bytes]) -> None:
+        """The same messages once more, with what they say: who joins later begins with them."""
+        if self.archive is not None:
+            self.archive.keep(seq, sender, payloads, self.rules.checkpoint_every)
 
     def rule(self, seq: int, body: bytes) -> list[AnyNotice]:
         """Entry ``seq`` is a ruling of the leader; one that fits no longer changes nothing."""
@@ -231,7 +241,7 @@ class ProcessGroup:
             self.rules.attributes, self.seq, tuple(self.providers.values()), tuple(self.failing.items()),
             tuple(sorted(self.unresponsive)), self.state, self.state_version, self.default_vote, tuple(self.queue),
             self.ballot, self.fence, self.ready["joins"], self.ready["leaves"], self.ledger.outcomes,
-            tuple(self.held_back),
+            tuple(self.held_back), None if self.archive is None else self.archive.stored(),
         )  # fmt: skip
         return _encoder.encode(stored)
 
@@ -248,6 +258,31 @@ class ProcessGroup:
         self.ready = {"joins": stored.joins_ready, "leaves": stored.leaves_ready}
         self.ledger = Ledger(stored.outcomes)
         self.held_back = dict.fromkeys(stored.held_back)
+        self.archive = None if stored.archive is None else Archive.of(stored.archive)
+
+    # --- Messages, and what machines make of them ---
+
+    def _message(self, sender: ProviderId, payload: bytes) -> None:
+        self._told.append(Message(self.seq, sender, payload))
+        self.keep(self.seq, sender, (payload,))
+
+    def _take_checkpoint(self, provider: ProviderId, command: cmd.StoreBlock | cmd.SealCheckpoint) -> None:
+        if self.archive is None or not self._has_a_say(provider):
+            return
+        if isinstance(command, cmd.StoreBlock):
+            self.archive.take_block(self.seq, provider, command.at, command.index, command.block)
+        else:
+            self.archive.seal(self.seq, provider, command.at, command.blocks)
+
+    @property
+    def scribe_turns(self) -> int:
+        """How many providers should have been asked for a checkpoint of their machines since the newest."""
+        return 0 if self.archive is None else self.archive.turns(self.rules.checkpoint_every)
+
+    def scribe(self, turn: int) -> ProviderId | None:
+        """Whose turn it is: the oldest living provider first, then the next one, and round again."""
+        living = [one for one in self.providers if one not in self.failing and one not in self.unresponsive]
+        return living[(turn - 1) % len(living)] if living else None
 
     # --- Deaths ---
 
@@ -260,6 +295,8 @@ class ProcessGroup:
         ballot = self.ballot
         if process in self.providers and process not in self.failing:
             self.failing[process] = (cause, self.seq)
+            if self.archive is not None:
+                self.archive.forget(process)
             self._told.append(Failing(self.seq, process, cause))
         elif ballot is not None and any(one.id == process for one in ballot.subject.joining):
             ballot.gone = (*ballot.gone, process)
@@ -483,7 +520,7 @@ class ProcessGroup:
             self._admit(tuple(one for one in subject.joining if one.id not in ballot.gone))
         elif subject.kind == "message":
             assert subject.proposer is not None
-            self._told.append(Message(self.seq, subject.proposer, subject.payload))
+            self._message(subject.proposer, subject.payload)
         elif subject.kind == "attributes":
             self.rules.attributes.update(subject.changes)
             self._told.append(AttributesChanged(self.seq, subject.changes))
@@ -510,10 +547,13 @@ class ProcessGroup:
             self.failing.pop(provider, None)
             self.held_back.pop(provider, None)
             self.unresponsive.discard(provider)
+            if self.archive is not None:
+                self.archive.forget(provider)
         if leaving:
             self.fence += 1
         if not self.providers and not self.rules.durable:
             self.state, self.state_version = b"", 0  # they were kept as long as somebody was there
+            self.archive = Archive() if self.rules.has_machines else None
         for cause, providers in by_cause.items():
             self._told.append(Left(self.seq, tuple(providers), cause, self.fence, subject.code, subject.reason))
         self._refuse([one for one in self.queue if one.proposer in leaving], "not_a_member")

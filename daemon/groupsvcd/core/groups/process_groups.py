@@ -15,6 +15,7 @@ from typing import Any
 from ..identity import Sender
 from ..nodegroups.group_settings import GroupSettings
 from ..nodegroups.node_groups import NodeGroups
+from ..nodegroups.seat import Seat
 from ..nodegroups.user import Application
 from ..parameters import Timers
 from ..peer_messages import PeerMessage, Votes
@@ -108,6 +109,10 @@ class ProcessGroups:
         """As the directory has them."""
         seat = self._nodes.seat_of(local.name)
         return dict(seat.group.attributes) if seat is not None else {}
+
+    def seat_of(self, local: LocalGroup) -> Seat | None:
+        """This node's copy of the group's stream; None if it carries it no longer."""
+        return self._nodes.seat_of(local.name)
 
     def settings_of(self, local: LocalGroup) -> GroupSettings | None:
         """What was agreed upon when the group was formed, with what holds by default; None if we do not carry it."""

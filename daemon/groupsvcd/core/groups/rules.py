@@ -9,6 +9,9 @@ from groupsvc.wire.notices import AttributeValue, DefaultVote, Kind
 
 from .commands import DYNAMIC, ONE_PHASE
 
+CHECKPOINT_EVERY = 50_000
+"""As the stream's own checkpoints, unless the group says otherwise."""
+
 BATCH_WINDOW_S = 0.05
 TIME_LIMIT_S = 30.0
 
@@ -52,6 +55,17 @@ class Rules:
     def batches(self, what: Literal["joins", "leaves"]) -> bool:
         """Whether joins, or leaves and failures, are collected for a while and voted on as one."""
         return self.attributes.get("batch", "none") in (what, "both")
+
+    @property
+    def has_machines(self) -> bool:
+        """Whether every provider keeps a state that the messages add up to."""
+        return self.attributes.get("state_machine") is True
+
+    @property
+    def checkpoint_every(self) -> int:
+        """Messages after which a checkpoint of it is wanted."""
+        value = self.attributes.get("checkpoint_every")
+        return value if type(value) is int else CHECKPOINT_EVERY
 
     @property
     def durable(self) -> bool:

@@ -94,6 +94,7 @@ class GroupSettings:
             "durable": False,
             "machine": False,
             "exclusive": False,
+            "state_machine": False,
             "source_group": None,
             "on_quorum_lost": "wait" if self.durable else "continue",
             **RULES_BY_DEFAULT,

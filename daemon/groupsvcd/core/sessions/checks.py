@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from groupsvc.wire.client_messages import (
+    SINCE_CHECKPOINT,
+    SINCE_NOW,
     AnyClientRequest,
     CastVote,
     ChangeAttributesAsk,
@@ -21,11 +23,13 @@ from groupsvc.wire.client_messages import (
     OpenSession,
     ProposalAsk,
     SendAsk,
+    StoreBlock,
     SubmitOutside,
     SubscribeAsk,
     WhyAsk,
 )
 from groupsvc.wire.limits import (
+    CHECKPOINT_BLOCK_BYTES_MAX,
     OUTSTANDING_BYTES_MAX,
     OUTSTANDING_MAX,
     PAYLOAD_BYTES_MAX,
@@ -94,7 +98,21 @@ def _join(ask: JoinAsk) -> Found:
                if name > PROVIDER_NAME_CHARS_MAX else ""),
         _too_large("provider data", len(ask.data), PROVIDER_DATA_BYTES_MAX, "PROVIDER_DATA_BYTES_MAX"),
         _usage(problem_with_attributes(ask.attributes)),
+        _usage("state_machine is no attribute to be stated: who brings a machine says so by bringing it"
+               if "state_machine" in ask.attributes else ""),
+        _usage(f"since is the number of an entry, {SINCE_NOW} for now or {SINCE_CHECKPOINT} for the newest checkpoint,"
+               f" not {ask.since}" if ask.since < SINCE_CHECKPOINT else ""),
+        _usage("a state machine cannot begin with what comes now: it begins with the newest checkpoint, or after an"
+               " entry that it has applied" if ask.has_machine and ask.since == SINCE_NOW else ""),
     ))  # fmt: skip
+
+
+def _block(ask: StoreBlock) -> Found:
+    if ask.index < 0 or ask.at < 0:
+        return _usage(f"block {ask.index} of a checkpoint after entry {ask.at}: neither is below 0")
+    return _too_large(
+        "a block of a checkpoint", len(ask.block), CHECKPOINT_BLOCK_BYTES_MAX, "CHECKPOINT_BLOCK_BYTES_MAX"
+    )
 
 
 def _subscribe(ask: SubscribeAsk) -> Found:
@@ -173,4 +191,5 @@ _CHECKS: dict[type, Callable[[Any], Found]] = {
     ExpelAsk: _expel,
     ChangeAttributesAsk: _attributes,
     CastVote: _vote,
+    StoreBlock: _block,
 }

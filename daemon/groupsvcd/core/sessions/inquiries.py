@@ -37,7 +37,14 @@ def catch_up(session: Session, ask: CatchUpAsk) -> None:
         return
     about = f"catch up with {local.name!r}"
     call = session.call(ask.id, about, ask.timeout, lambda: call.fail("timed out", f"{about}: no answer in time"))
-    local.sync(lambda seq: call.answer(CaughtUp(ask.id, seq)), call.give_up)
+
+    def ask_the_stream() -> None:
+        local.sync(lambda seq: call.answer(CaughtUp(ask.id, seq)), call.give_up)
+
+    if isinstance(part, Membership):
+        part.when_briefed(ask_the_stream)  # the answer must not overtake what it is still to be told
+    else:
+        ask_the_stream()
 
 
 def outcome(session: Session, ask: OutcomeAsk) -> None:

@@ -6,15 +6,29 @@ While it is *arriving* nothing was ordered for it, and it can be taken back with
 it may be approved at any moment: if its program does not wait any longer, or is no more, the node says goodbye for it,
 whatever came of it. So nobody is a provider who does not know it.
 
-What is told begins with its own ``Joined``; the answer to the join, with the whole view, stands right before it.
+What is told begins with its own ``Joined``; the answer to the join, with the whole view, stands before it. Between the
+two stands what it catches up with (``briefing``), if it brings a state machine or asks for earlier messages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from groupsvc.wire.client_messages import JoinAsk, JoinedAs, MemberLost, MessagesCame, OutcomeIs, Problem
+from groupsvc.wire.client_messages import (
+    SINCE_CHECKPOINT,
+    SINCE_NOW,
+    AnyClientReply,
+    JoinAsk,
+    JoinedAs,
+    MemberLost,
+    MessagesCame,
+    OutcomeIs,
+    Problem,
+    SnapshotWanted,
+    Told,
+)
 from groupsvc.wire.limits import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
 from groupsvc.wire.notices import AnyNotice, Ended, Joined, Left, ProviderId, Refused
 
@@ -22,18 +36,16 @@ from ..groups.arrivals import Arrival
 from ..groups.commands import FailureCause
 from ..groups.process_group import ProcessGroup
 from ..nodegroups.user import Form, TurnedAway
+from . import briefing
 from .attributes import attributes_of
+from .briefing import ITEM_BYTES, Briefing
+from .briefing import RUN_BYTES as MESSAGES_BYTES
 from .refusals import of_refused
+from .tellings import TELLING_BYTES_MAX
 
 if TYPE_CHECKING:
     from ..groups.local_group import LocalGroup
     from .session import Session
-
-MESSAGES_BYTES = 128 * 1024
-"""Messages in a row are told together up to this size: half a frame of the usual one."""
-
-ITEM_BYTES = 16
-"""About what a message costs beside its payload, where it is kept."""
 
 FORMS = {None: Form.IF_NONE, True: Form.ONLY, False: Form.NEVER}
 
@@ -49,11 +61,15 @@ class Membership:
         self.provider: ProviderId | None = None  # once it is one
         self.is_over = False
         self._data = ask.data
+        self._has_machine, self._since = ask.has_machine, ask.since
+        self._briefing: Briefing | None = None  # while it catches up
+        self._when_briefed: list[Callable[[], None]] = []
         self._proposal = 0
         self._outstanding = 0  # messages that did not come back yet
         self._outstanding_bytes = 0
         self._call = session.call(ask.id, f"join {ask.group!r}", ask.timeout, self._is_late)
-        self._arrival = Arrival(ask.attributes, FORMS[ask.create], self._admitted, self._turned_away)
+        attributes = {**ask.attributes, "state_machine": True} if ask.has_machine else ask.attributes
+        self._arrival = Arrival(attributes, FORMS[ask.create], self._admitted, self._turned_away)
         session.parts[self.member] = self
         session.names.add((self.group, self.name))
 
@@ -65,13 +81,35 @@ class Membership:
 
     def _admitted(self, local: LocalGroup) -> None:
         self.local = local
-        if local.is_full:
+        problem = self._problem_with(local)
+        if problem is not None:
+            self._over()
+            self._call.fail(problem[0], f"join {self.group!r}: {problem[1]}")
+            self.session.desk.turn.round_trip.append(local.leave_if_idle)
+        elif local.is_full:
             self._over()
             self._call.fail(
                 "full", f"join {self.group!r}: too much waits for room in this group on this node; try later"
             )
         else:
             self._proposal = local.join(self, self.member, self.name, self._data, self._decided)
+
+    def _problem_with(self, local: LocalGroup) -> tuple[str, str] | None:
+        """Code and words of why it cannot take part in this group, or not with what it asks for."""
+        archive, since = local.group.archive, self._since
+        if archive is not None and not self._has_machine:
+            text = "attribute state_machine is true in this group: its providers bring state machines; join with one"
+            return "attributes mismatch", text
+        if archive is not None and since == SINCE_CHECKPOINT and not archive.is_whole:
+            text = (
+                "there is no checkpoint to begin with: its providers have not taken one for too long, and the messages"
+                f" before {archive.begins} are no longer kept; try again when they have"
+            )
+            return "not kept", text
+        if since >= 0 and not local.oldest_kept <= since <= local.group.seq:
+            text = f"messages after {since} are not kept here; the oldest number to begin after is {local.oldest_kept}"
+            return "not kept", f"{text}, the newest {local.group.seq}"
+        return None
 
     def _turned_away(self, reason: str) -> None:
         self._over()
@@ -108,8 +146,17 @@ class Membership:
             me = (*self.session.desk.processes.me, self.member)
             if not isinstance(notice, Joined) or all(provider.id != me for provider in notice.providers):
                 return  # of the same entry, and before we were in
+            problem = self._problem_with(self.local) if self.local is not None else None
+            if problem is not None:  # while the join was voted on, what it wanted was dropped
+                self._call.fail(problem[0], f"join {self.group!r}: {problem[1]}")
+                self.end("goodbye")
+                return
             self._is_in(me, group)
-        self.session.tell_notice(self.member, notice)
+        size = 0 if self._briefing is None else self.session.desk.size_of(notice)
+        if self._briefing is None or size > TELLING_BYTES_MAX:
+            self.session.tell_notice(self.member, notice)
+        else:
+            self._briefing.put(Told(self.member, notice), size)
         if isinstance(notice, Left) and self.provider in notice.providers:
             self._over()
 
@@ -120,6 +167,53 @@ class Membership:
         self._call.answer(JoinedAs(self._call.id, self.member, me, attributes, group.view))
         if not self.session.is_responsive:
             self.responds(does=False)
+        first = self._first()
+        if first is not None:
+            self._briefing = Briefing(self.session, self.member, first, self._is_briefed)
+            self._briefing.go_on()
+
+    def _first(self) -> Iterator[briefing.Sized] | None:
+        """What it is to be told before its own ``Joined``."""
+        local, since = self.local, self._since
+        assert local is not None
+        archive = local.group.archive
+        if since == SINCE_NOW:
+            return None
+        if archive is not None and since == SINCE_CHECKPOINT:
+            tail = tuple(archive.since(archive.at))  # as it is now: the group goes on meanwhile
+            blocks = briefing.checkpoint(self.member, archive.at, archive.blocks)
+            return chain(blocks, briefing.messages(self.member, tail))
+        kept = tuple(local.messages_since(max(since, local.oldest_kept)))
+        return briefing.messages(self.member, kept)
+
+    def _is_briefed(self) -> None:
+        self._briefing = None
+        waiting, self._when_briefed = self._when_briefed, []
+        for action in waiting:
+            action()
+
+    def when_briefed(self, action: Callable[[], None]) -> None:
+        """Do this when it has been told what came before it, at once if it has."""
+        if self._briefing is None:
+            action()
+        else:
+            self._when_briefed.append(action)
+
+    def _stop_briefing(self) -> None:
+        if self._briefing is not None:
+            self.session.behind.pop(self.member, None)
+            self._is_briefed()
+
+    def is_scribe(self, seq: int) -> None:
+        """A checkpoint of its machine is wanted."""
+        if self.provider is not None and not self.is_over:
+            self._tell(SnapshotWanted(self.member, seq), ITEM_BYTES)
+
+    def _tell(self, telling: AnyClientReply, size: int) -> None:
+        if self._briefing is None:
+            self.session.put(telling, size)
+        else:
+            self._briefing.put(telling, size)
 
     def heard(self, seq: int, sender: ProviderId, payloads: Sequence[bytes]) -> None:
         """Plain messages, in a row."""
@@ -142,7 +236,7 @@ class Membership:
 
     def _tell_messages(self, seq: int, sender: ProviderId, payloads: tuple[bytes, ...], size: int) -> None:
         messages = MessagesCame(self.member, seq, sender, payloads)
-        self.session.tell_messages(messages, size + ITEM_BYTES * (len(payloads) + 4))
+        self._tell(messages, size + ITEM_BYTES * (len(payloads) + 4))
 
     def lost(self, reason: str) -> None:
         """This node has lost the group."""
@@ -150,6 +244,7 @@ class Membership:
             return
         was_in = self.provider is not None
         self._over()
+        self._stop_briefing()
         if was_in:
             self.session.tell(MemberLost(self.member, dissolved=False, reason=reason))
         else:
@@ -197,6 +292,7 @@ class Membership:
         if self.is_over:
             return
         self._over()
+        self._stop_briefing()
         if self.local is None:
             self.session.desk.processes.arrivals.give_up(self.group, self._arrival)
         else:

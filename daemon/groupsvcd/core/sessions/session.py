@@ -49,13 +49,10 @@ from ..groups.commands import FailureCause
 from .alarms import Alarm
 from .calls import Call
 from .checks import problem_with
-from .tellings import Tellings
+from .tellings import TELLING_BYTES_MAX, Tellings
 
 if TYPE_CHECKING:
     from .desk import Desk
-
-TELLING_BYTES_MAX = FRAME_BYTES_MAX - 64 * 1024
-"""Of one telling: it fits into a frame."""
 
 Handler = Callable[["Session", Any], None]
 
@@ -130,7 +127,7 @@ class Session:
         if size > TELLING_BYTES_MAX:
             self._cannot_be_told(telling, size)
         else:
-            self._put(telling, size)
+            self.put(telling, size)
 
     def tell_notice(self, member: int, notice: AnyNotice) -> None:
         """Something that happened in a group; all of its members on this node are told the same."""
@@ -138,13 +135,14 @@ class Session:
         if size > TELLING_BYTES_MAX:
             self._cannot_be_told(Told(member, notice), size)
         else:
-            self._put(Told(member, notice), size)
+            self.put(Told(member, notice), size)
 
     def tell_messages(self, messages: MessagesCame, size: int) -> None:
         """The same for what comes most: its size is known."""
-        self._put(messages, size)
+        self.put(messages, size)
 
-    def _put(self, telling: AnyClientReply, size: int) -> None:
+    def put(self, telling: AnyClientReply, size: int) -> None:
+        """Something of a known size that fits into a frame."""
         if self.is_over:
             return
         self._tellings.put(telling, size)

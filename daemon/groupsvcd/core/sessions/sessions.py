@@ -33,8 +33,10 @@ from groupsvc.wire.client_messages import (
     Overrun,
     Problem,
     ResumeSession,
+    SealCheckpoint,
     SendAsk,
     SessionNews,
+    StoreBlock,
     SubmitOutside,
     SubscribeAsk,
     WhyAsk,
@@ -42,6 +44,7 @@ from groupsvc.wire.client_messages import (
 
 from ..domain.member import Member
 from ..domain.requests import Requests
+from ..groups import commands as cmd
 from ..groups.process_groups import ProcessGroups
 from ..nodegroups.node_groups import NodeGroups
 from ..turn import Turn
@@ -93,6 +96,8 @@ class Sessions:
             SubscribeAsk: subscribe,
             GoodbyeAsk: goodbye,
             Overrun: overrun,
+            StoreBlock: take_checkpoint,
+            SealCheckpoint: take_checkpoint,
             Multicast: multicast,
             LeaveAsk: proposals.leave,
             ChangeStateAsk: proposals.change_state,
@@ -269,6 +274,22 @@ def overrun(session: Session, ask: Overrun) -> None:
     if part is not None:
         part.overrun()
         session.tell(Done(ask.id))
+
+
+def take_checkpoint(session: Session, ask: StoreBlock | SealCheckpoint) -> None:
+    """The next block of a checkpoint, or that it was the last one."""
+    part = provider_of(session, ask.id, ask.member)
+    if part is None or part.local is None:
+        return
+    if part.local.is_full:
+        text = f"checkpoint of {part.group!r}: too much waits for room in this group on this node; it is given up"
+        session.tell(Problem(ask.id, "failed", "full", text))
+        return
+    if isinstance(ask, StoreBlock):
+        part.local.take_checkpoint(cmd.StoreBlock(part.member, ask.at, ask.index, ask.block))
+    else:
+        part.local.take_checkpoint(cmd.SealCheckpoint(part.member, ask.at, ask.blocks))
+    session.tell(Done(ask.id))
 
 
 def multicast(session: Session, ask: Multicast) -> None:

@@ -87,6 +87,9 @@ class Subscription:
     def heard(self, seq: int, sender: ProviderId, payloads: Sequence[bytes]) -> None:
         """Messages are for providers."""
 
+    def is_scribe(self, seq: int) -> None:
+        """Only providers have machines."""
+
     def catch_up(self) -> None:
         """There is room again: say what was missed, and how the group is."""
         if self._missed and self.local is not None:

@@ -16,7 +16,10 @@ from collections import deque
 from collections.abc import Callable
 
 from groupsvc.wire.client_messages import AnyClientReply
-from groupsvc.wire.limits import UNCOUNTED_BYTES_MAX, UNCOUNTED_ITEMS_MAX
+from groupsvc.wire.limits import FRAME_BYTES_MAX, UNCOUNTED_BYTES_MAX, UNCOUNTED_ITEMS_MAX
+
+TELLING_BYTES_MAX = FRAME_BYTES_MAX - 64 * 1024
+"""Of one telling: it fits into a frame."""
 
 WINDOW_ITEMS = 900
 """Sent and not counted. A client counts after 256 at the latest, and its socket takes a thousand frames."""

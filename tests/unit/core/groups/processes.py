@@ -63,6 +63,9 @@ class Process:
             assert not self.notices or self.notices[-1].seq < number
             self.notices.append(Message(number, sender, payload))
 
+    def is_scribe(self, seq: int) -> None:
+        """These have no machines."""
+
     def lost(self, reason: str) -> None:
         """Nothing more comes."""
         self.losses.append(reason)

@@ -23,6 +23,8 @@ from groupsvc.wire.client_messages import (
     NOT_COUNTED,
     REPLY_CODEC,
     REQUEST_CODEC,
+    SINCE_CHECKPOINT,
+    SINCE_NOW,
     AnyClientReply,
     CastVote,
     ChangeStateAsk,
@@ -135,10 +137,11 @@ class Application:
 
     def join(
         self, group: str = "db", *, name: str = "", data: bytes = b"", create: bool | None = None, timeout: float = 5.0,
-        wait: float = 0.3, **attributes: AttributeValue,
+        wait: float = 0.3, machine: bool = False, since: int | None = None, **attributes: AttributeValue,
     ) -> int:  # fmt: skip
         """Become a provider; ``wait`` for what comes of it. The number of the request."""
-        number = self.ask(JoinAsk, group, name, data, attributes, create, timeout)
+        begins = since if since is not None else SINCE_CHECKPOINT if machine else SINCE_NOW
+        number = self.ask(JoinAsk, group, name, data, attributes, create, timeout, machine, begins)
         self.domain.run(wait)
         return number
 

@@ -1,0 +1,99 @@
+"""State that the messages of a group add up to, kept equal at all providers: what the application supplies.
+
+    class Counter:
+        def __init__(self) -> None:
+            self.count = 0
+
+        def apply(self, entry: groupsvc.Message) -> None:
+            self.count += int(entry.payload)
+
+        def snapshot(self) -> Iterable[bytes]:
+            yield str(self.count).encode()
+
+        def restore(self, blocks: Sequence[bytes]) -> None:
+            self.count = int(blocks[0]) if blocks else 0
+
+    group = session.join("hits", machine=Counter())
+
+``groupsvc.tables.Table`` is one that is ready to use. What ``apply`` makes of a message may depend on the message and
+on the state, and on nothing else: no clock, no name of a host, no order of a set. Then the state after the same message
+is the same everywhere.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from .errors import UsageError
+from .events import Message
+from .wire.client_messages import SINCE_CHECKPOINT, SINCE_NOW
+
+
+class Since(enum.Enum):
+    """With which messages a new provider begins; the number of an entry is the third way to say it."""
+
+    NOW = "now"
+    CHECKPOINT = "checkpoint"
+
+
+NOW = Since.NOW
+CHECKPOINT = Since.CHECKPOINT
+
+
+class StateMachine(Protocol):
+    """Called on the session's callback thread (in asyncio on the loop), one call at a time, in the order of the stream.
+
+    A message is applied before it is shown in ``events()``. An error in ``apply`` or ``restore`` ends the membership of
+    this provider with ``Lost``: it must not go on with a state that the others do not have.
+    """
+
+    def apply(self, entry: Message) -> None:
+        """The next message; each exactly once."""
+
+    def snapshot(self) -> Iterable[bytes]:
+        """The state after the message that was applied last, in blocks of at most ``CHECKPOINT_BLOCK_BYTES_MAX``.
+
+        An error here, or too much, means that no checkpoint is taken this time; another provider will.
+        """
+
+    def restore(self, blocks: Sequence[bytes]) -> None:
+        """Become what these blocks stand for, whatever the state was; no blocks: the state before any message."""
+
+
+def tell_group(machine: StateMachine | None, group: object) -> None:
+    """A machine with a method ``joined`` is told the group that it is in, once it has caught up."""
+    joined = getattr(machine, "joined", None)
+    if callable(joined):
+        joined(group)
+
+
+def since_number(since: Since | int | None, *, has_machine: bool, group: str) -> int:
+    """``since`` as it is said to the daemon; with a machine the default is the newest checkpoint."""
+    if since is None:
+        return SINCE_CHECKPOINT if has_machine else SINCE_NOW
+    if since is Since.CHECKPOINT:
+        return SINCE_CHECKPOINT
+    if since is Since.NOW:
+        if has_machine:
+            text = (
+                "a state machine cannot begin with what comes now; leave since out to begin with the newest checkpoint,"
+                " or give the number of the message that it has applied last"
+            )
+            raise UsageError(text, group=group)
+        return SINCE_NOW
+    if isinstance(since, bool) or not isinstance(since, int) or not 0 <= since < 1 << 63:
+        raise UsageError(f"since is {since!r}; it must be NOW, CHECKPOINT or the number of an entry", group=group)
+    return since
+
+
+def checked_machine(machine: object, group: str) -> StateMachine | None:
+    """What was given as a machine, if it can be one."""
+    if machine is None:
+        return None
+    missing = [name for name in ("apply", "snapshot", "restore") if not callable(getattr(machine, name, None))]
+    if missing or isinstance(machine, type):
+        what = f"it has no {missing[0]}()" if missing else "it is a class; make an object of it"
+        raise UsageError(f"{machine!r:.60} cannot be a state machine: {what}", group=group)
+    return machine  # type: ignore[return-value]  # it was looked at
