@@ -264,6 +264,7 @@ class Group(Reader, JoinedGroup):
 
         For those who build on a machine: messages were applied, for example. It ends with the membership.
         """
+        self._pump.check_usable()
         asking.check_may_wait_for_machine(self._membership, "wait", is_callback=self._pump.is_callback)
         membership, wait = self._membership, check.seconds(timeout, self._default_timeout)
         self._pump.wait_until(lambda: ready() or membership.nothing_more, clock.now() + wait)

@@ -26,7 +26,7 @@ import attrs
 import msgspec
 
 from . import arguments as check
-from .errors import GroupServiceError, OutcomeUnknown, UsageError
+from .errors import OutcomeUnknown, UsageError
 from .events import Message
 from .wire.limits import CHECKPOINT_BLOCK_BYTES_MAX, PAYLOAD_BYTES_MAX
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from . import aio
     from .groups import Group
     from .known_group import JoinedGroup
-    from .own_messages import OwnMessages
+    from .membership_machine import Membership
 
 _log = logging.getLogger("groupsvc.client")
 
@@ -202,11 +202,15 @@ class Rows(Mapping[str, bytes]):
         assert len(payload) <= PAYLOAD_BYTES_MAX
         return write, payload
 
-    def _not_known(self, group: JoinedGroup, own: OwnMessages, write: Write) -> GroupServiceError:
-        """Why a write has not come back."""
-        error, own.error = own.error, None
-        if error is not None:
-            return error
+    def _is_over(self, waiting: _Waiting, membership: Membership) -> bool:
+        """Whether a write was applied, or never will be: something was refused, and nothing is on its way any more."""
+        if waiting.is_done:
+            return True
+        own, applying = membership.own, membership.applying
+        return own.error is not None and own.is_idle and applying is not None and applying.is_idle
+
+    def _not_known(self, group: JoinedGroup, write: Write) -> OutcomeUnknown:
+        """A write has not come back. Whether it was the one that was refused, nobody can tell from here."""
         text = f"whether key {write.key!r} of the table in group {group.name!r} was written is not known"
         return OutcomeUnknown(f"{text}; look at it after sync(), or join again", group=group.name)
 
@@ -256,13 +260,13 @@ class Table(Rows):
         return self.group.sync(timeout)
 
     def _finish(self, write: Write, payload: bytes, timeout: float | None) -> bool:
-        group, own = self.group, self.group._membership.own
+        group, membership = self.group, self.group._membership
         waiting = self._waiting[write.number] = _Waiting()
         try:
             group.multicast(payload)
-            group.wait_for(lambda: waiting.is_done or own.error is not None, timeout)
+            group.wait_for(lambda: self._is_over(waiting, membership), timeout)
             if not waiting.is_done:
-                raise self._not_known(group, own, write)
+                raise self._not_known(group, write) from membership.own.error
             return waiting.result
         finally:
             del self._waiting[write.number]
@@ -309,13 +313,13 @@ class AioTable(Rows):
         return await self.group.sync(timeout)
 
     async def _finish(self, write: Write, payload: bytes, timeout: float | None) -> bool:
-        group, own = self.group, self.group._membership.own
+        group, membership = self.group, self.group._membership
         waiting = self._waiting[write.number] = _Waiting()
         try:
             await group.multicast(payload)
-            await group.wait_for(lambda: waiting.is_done or own.error is not None, timeout)
+            await group.wait_for(lambda: self._is_over(waiting, membership), timeout)
             if not waiting.is_done:
-                raise self._not_known(group, own, write)
+                raise self._not_known(group, write) from membership.own.error
             return waiting.result
         finally:
             del self._waiting[write.number]
