@@ -89,5 +89,5 @@ CHECKPOINT_BYTES_MAX = 16 * 1024 * 1024
 TAIL_BYTES_WANTED = 2 * 1024 * 1024
 """With so many bytes of messages since the newest checkpoint another one is wanted, however few messages they are."""
 
-TAIL_TIMES_MAX = 8
+TAIL_TIMES_MAX = 4
 """So many times what calls for a checkpoint may gather; then nobody takes one, and what gathered is dropped."""

@@ -31,6 +31,11 @@ WORDS = {
         "anna: I am the oldest", "the primary is anna; kill -9", "anna left (FAILURE); the next oldest is bert",
         "bert: I am the oldest", "bert writes with a higher fence: True", "with the old fence, is taken: False",
     ],
+    "routing_table.py": [
+        "bert joins and has 150 routes at once", "the default route is now gateway-1", "over the default route: True",
+        "once more from gateway-1: False", "has some of what she was writing",
+        "the default route is gone for bert, too: True", "carl joins and has the same table: True", "byte for byte: True",
+    ],
     "shared_setting.py": ["bert was too late", "everybody reads '3'"],
     "work_sharing.py": ["carl joins", "the node of carl dies", "bert leaves", "anna at n1, by view"],
 }  # fmt: skip

@@ -11,6 +11,10 @@ Who takes one: nobody is appointed. When so many messages have gathered as the g
 second oldest, and so on, round and round. So nobody waits for a process that hangs. Blocks are a *draft* of their
 provider until they are sealed; with the provider the draft goes.
 
+A checkpoint costs the stream its size. That of a large state is worth it only when about as much has been said since
+the one before: so the tail may grow to the size of the checkpoint first, and the stream carries at most about twice
+what the providers say.
+
 Nothing here grows without end. If nobody seals a checkpoint in ``TAIL_TIMES_MAX`` times that, the messages are dropped,
 and nobody can join until somebody does; whoever is in misses nothing.
 
@@ -27,6 +31,9 @@ import msgspec
 
 from groupsvc.wire.limits import CHECKPOINT_BYTES_MAX, TAIL_BYTES_WANTED, TAIL_TIMES_MAX
 from groupsvc.wire.notices import ProviderId
+
+MESSAGE_BYTES = 100
+"""About what a small message costs to tell again, beside what it says."""
 
 Kept = tuple[int, ProviderId, bytes]
 """A message: its entry, who sent it, what it says."""
@@ -57,6 +64,7 @@ class Archive:
     def __init__(self) -> None:
         self.at = 0  # the entry that the checkpoint stands after; 0: there is none, and a machine begins empty
         self.blocks: tuple[bytes, ...] = ()
+        self._size = 0  # of the blocks
         self.begins = 0  # all messages after this entry are in the tail
         self._tail: deque[Kept] = deque()
         self._bytes = 0
@@ -66,20 +74,27 @@ class Archive:
 
     def keep(self, seq: int, sender: ProviderId, payloads: Iterable[bytes], every: int) -> None:
         """Messages of one sender, entries from ``seq`` on; a checkpoint is wanted after ``every`` of them."""
-        tail = self._tail
+        tail, most_bytes = self._tail, TAIL_TIMES_MAX * self._bytes_wanted
         for number, payload in enumerate(payloads, seq):
             tail.append((number, sender, payload))
             self._bytes += len(payload)
-            if len(tail) > TAIL_TIMES_MAX * every or self._bytes > TAIL_TIMES_MAX * TAIL_BYTES_WANTED:
+            if len(tail) > TAIL_TIMES_MAX * self._messages_wanted(every) or self._bytes > most_bytes:
                 tail.clear()
                 self._bytes, self.begins = 0, number
 
     def turns(self, every: int) -> int:
         """How many providers should have been asked for a checkpoint since the one that we have."""
-        halves = max(2 * len(self._tail) // every, 2 * self._bytes // TAIL_BYTES_WANTED)
+        halves = max(2 * len(self._tail) // self._messages_wanted(every), 2 * self._bytes // self._bytes_wanted)
         if not self.is_whole:
             return max(1, halves - 1)
         return max(0, halves - 1)
+
+    def _messages_wanted(self, every: int) -> int:
+        return max(every, self._size // MESSAGE_BYTES)
+
+    @property
+    def _bytes_wanted(self) -> int:
+        return max(TAIL_BYTES_WANTED, self._size)
 
     @property
     def is_whole(self) -> bool:
@@ -112,7 +127,7 @@ class Archive:
         is_fitting = draft is not None and draft.at == at and len(draft.blocks) == count
         if draft is None or not is_fitting or not max(self.at, self.begins - 1) < at < seq:
             return False
-        self.at, self.blocks, self.begins = at, draft.blocks, at
+        self.at, self.blocks, self.begins, self._size = at, draft.blocks, at, draft.size
         while self._tail and self._tail[0][0] <= at:
             self._bytes -= len(self._tail.popleft()[2])
         self._drafts = {one: other for one, other in self._drafts.items() if other.at > at}
@@ -134,6 +149,7 @@ class Archive:
         """The archive that this was made of."""
         archive = cls()
         archive.at, archive.blocks, archive.begins = stored.at, stored.blocks, stored.begins
+        archive._size = sum(map(len, stored.blocks))
         archive._tail = deque(stored.tail)
         archive._bytes = sum(len(payload) for _, _, payload in stored.tail)
         archive._drafts = {provider: Draft(at, blocks, sum(map(len, blocks))) for provider, at, blocks in stored.drafts}

@@ -9,7 +9,7 @@ from groupsvc.wire.notices import AttributeValue, DefaultVote, Kind
 
 from .commands import DYNAMIC, ONE_PHASE
 
-CHECKPOINT_EVERY = 50_000
+CHECKPOINT_EVERY = 1_000
 """As the stream's own checkpoints, unless the group says otherwise."""
 
 BATCH_WINDOW_S = 0.05

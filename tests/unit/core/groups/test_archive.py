@@ -139,6 +139,20 @@ def test_few_large_messages_call_for_a_checkpoint_too(monkeypatch: pytest.Monkey
     assert 1 == group.group.scribe_turns
 
 
+def test_the_checkpoint_of_a_large_state_is_taken_when_as_much_has_been_said_again() -> None:
+    """The stream carries at most about twice what the providers say."""
+    group = _two()
+    group.say("A1", b"one")
+    at = group.group.seq
+    _block(group, "A1", at, 0, b"x" * 100 * rules.MESSAGE_BYTES)
+    _seal(group, "A1", at, 1)
+    for number in range(99):
+        group.say("A1", b"%d" % number)
+    assert 0 == group.group.scribe_turns
+    group.say("A1", b"the hundredth")
+    assert 1 == group.group.scribe_turns
+
+
 def test_if_nobody_takes_a_checkpoint_the_tail_is_dropped_and_the_next_one_makes_it_whole() -> None:
     """A bound on what every member keeps; who is in misses nothing."""
     group = _two()
