@@ -60,6 +60,8 @@ class Log:
         """The same, as they came."""
         if first > upto:
             return []
+        if first == self._firsts[-1] and upto == self.last:  # what has just come, as nearly always
+            return self._pieces[-1:]
         start, end = self._place(first), self._place(upto)
         found = self._pieces[start : end + 1]
         found[-1] = part_of(found[-1], 0, upto - self._firsts[end] + 1)

@@ -155,7 +155,7 @@ class Replica:
 
         Nothing without a lease, whatever comes from the disk then: the next beat repeats it.
         """
-        if self.turn.now >= self.carrier.valid_until:
+        if self._deliverable <= self.delivered or self.turn.now >= self.carrier.valid_until:
             return
         while self.checkpoints.due <= self._deliverable:
             self._deliver_to_checkpoint()

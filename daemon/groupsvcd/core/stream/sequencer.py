@@ -101,14 +101,14 @@ class Sequencer:
         if not self._fresh:
             return
         server, fresh = self.server, tuple(self._fresh)
+        first, last = server.log.last + 1, self.next_seq - 1
         self._fresh.clear()
         self._fresh_count = 0
         invariant(server.log.accepted == self.epoch, f"ordering in {self.epoch} on a log of {server.log.accepted}")
-        first = server.log.last + 1
+        if not self.carrier.journals_entries:
+            self.turn.journal("ordered", group=server.stream, epoch=self.epoch, seq=last, first=first)
         self._stable_told = server.stable
         server.append_own(fresh)
-        if not self.carrier.journals_entries:
-            self.turn.journal("ordered", group=server.stream, epoch=self.epoch, seq=server.log.last, first=first)
         if not self.carrier.durable:
             self._hold_own()
         for pieces in _that_fit(fresh):

@@ -15,6 +15,7 @@ from groupsvcd.core.nodegroups.controls import (
     encode_control,
 )
 from groupsvcd.core.nodegroups.roll import PRUNE_EVERY, Roll
+from groupsvcd.core.stream.entries import Run
 from groupsvcd.core.views import NodeId
 
 LIFETIME = 10
@@ -49,6 +50,19 @@ def test_a_snapshot_in_the_middle_changes_nothing(ordered: list[AnyControl], cut
     assert whole.snapshot() == restored.snapshot()
     assert list(whole.members) == list(restored.members)
     assert (whole.servers, whole.k, whole.fence) == (restored.servers, restored.k, restored.fence)
+
+
+@given(first=st.integers(1, 2 * PRUNE_EVERY), lengths=st.lists(st.integers(1, PRUNE_EVERY + 99), max_size=4))
+def test_however_entries_come_together_the_roll_is_the_same(first: int, lengths: list[int]) -> None:
+    """One node gets them in runs, another one by one out of a repair; who was silent is forgotten at the same one."""
+    at_once, one_by_one = _roll(), _roll()
+    at_once.origins[F] = one_by_one.origins[F] = (5, first - 1)
+    runs = [Run(name, 1, 1, (b"",) * length) for name, length in zip("DEFG", lengths, strict=False)]
+    at_once.note(first, runs)
+    entries = [run.part(position, position + 1) for run in runs for position in range(len(run.bodies))]
+    for seq, entry in enumerate(entries, first):
+        one_by_one.note(seq, [entry])
+    assert one_by_one.origins == at_once.origins
 
 
 @given(control=controls)
