@@ -17,6 +17,9 @@ from .errors import UsageError
 from .voting_words import Vote
 from .wire.notices import AttributeValue
 
+TEXT_CHARS_MAX = 200
+"""Of an attribute that is a text, as group names."""
+
 
 class Phases(enum.Enum):
     """ONE: what is proposed happens, nobody is asked. N: it is voted on, as often as the votes ask for."""
@@ -122,6 +125,12 @@ def attributes_of(found: Mapping[str, AttributeValue]) -> GroupAttributes:
 
 def _plain(value: object) -> AttributeValue:
     plain = value.value if isinstance(value, enum.Enum) else value
+    if isinstance(plain, str) and (len(plain) > TEXT_CHARS_MAX or not plain.isprintable()):
+        raise UsageError(
+            f"{plain!r:.60} cannot be the value of an attribute: at most {TEXT_CHARS_MAX} printable characters"
+        )
+    if isinstance(plain, int) and not -(1 << 63) <= plain < 1 << 63:
+        raise UsageError(f"{plain!r:.60} cannot be the value of an attribute: it is out of range")
     if plain is None or isinstance(plain, bool | int | float | str):
         return plain
-    raise UsageError(f"{value!r} cannot be the value of an attribute")
+    raise UsageError(f"{value!r:.60} cannot be the value of an attribute")

@@ -226,6 +226,9 @@ class LoopPump:
         except PeerProtocolError as problem:
             _log.error("the daemon at %s sent what cannot be understood: %s", self.address, problem)
             machine.lose(str(problem))
+        except Exception as problem:  # done by half: what is left of it cannot be trusted
+            _log.exception("a session with %s broke", self.address)
+            machine.lose(f"an error in the library: {problem!r}")
         if machine.state in IS_OVER:
             self._drop_socket()
         self._hand_out()

@@ -176,23 +176,27 @@ class Pump:
         until = clock.now() + timeout
         while True:
             left = until - clock.now()
-            with self.guard:
-                call = start(clock.now(), min(max(left, 0.001), TIMEOUT_S_MAX))
-                self._turn()
-            self._wait_for(call)
+            call = self._ended(start, min(max(left, 0.001), TIMEOUT_S_MAX))
             try:
                 return call.result
             except TimedOut:
                 if timeout <= TIMEOUT_S_MAX or clock.now() >= until:
                     raise
 
-    def _wait_for(self, call: Call) -> None:
+    def _ended(self, start: Start, timeout: float) -> Call:
+        """A call from its start to its end; if the caller is interrupted at any point, it is given up."""
+        call: Call | None = None
         try:
-            self.wait_until(lambda: call.is_done, math.inf)
-        except BaseException:
             with self.guard:
-                self.machine.abandon(call)
+                call = started = start(clock.now(), timeout)
                 self._turn()
+            self.wait_until(lambda: started.is_done, math.inf)
+            return started
+        except BaseException:
+            if call is not None:
+                with self.guard:
+                    self.machine.abandon(call)
+                    self._turn()
             raise
 
     def check_usable(self) -> None:
@@ -328,6 +332,9 @@ class Pump:
         except PeerProtocolError as problem:
             _log.error("the daemon at %s sent what cannot be understood: %s", self.address, problem)
             machine.lose(str(problem))
+        except Exception as problem:  # done by half: what is left of it cannot be trusted
+            _log.exception("a session with %s broke", self.address)
+            machine.lose(f"an error in the library: {problem!r}")
         if machine.state in IS_OVER and self._socket is not None:
             self._drop_socket()
         self._hand_out()
@@ -354,20 +361,10 @@ class Pump:
 
     def pump_from_background(self, fds: frozenset[int]) -> None:
         """Nobody waits: somebody must read all the same."""
-        if self._over.is_set():
-            return
-        try:
-            self._has_more = True
-            while self._has_more and not self._over.is_set():
-                with self.guard:
-                    self._turn(fds)
-        except Exception as problem:
-            _log.exception("a session at %s broke", self.address)
+        self._has_more = True
+        while self._has_more and not self._over.is_set():
             with self.guard:
-                self.machine.lose(f"an error in the library: {problem!r}")
-                self._drop_socket()
-                self._hand_out()
-                self._wake_others()
+                self._turn(fds)
 
     # --- Connections break ---
 

@@ -53,8 +53,8 @@ def connect_arguments(address: str | None, name: str | None, keys: None, timeout
     """What ``connect`` was given, checked."""
     if keys is not None:
         raise UsageError("keys are for daemons on other machines, which this version does not reach; leave it out")
-    if not (name is None or (isinstance(name, str) and len(name) <= SESSION_NAME_CHARS_MAX)):
-        raise UsageError(f"name is {name!r:.60}; it must be a string of at most {SESSION_NAME_CHARS_MAX} characters")
+    if name is not None:
+        check.text(name, "the name of a session", SESSION_NAME_CHARS_MAX)
     if not (address is None or isinstance(address, str)):
         raise UsageError(f"address is {address!r}; it must be a string")
     where = checked_address(default_address() if address is None else address)

@@ -303,8 +303,9 @@ class TestBuffers:
         line.tell(wire.MessagesCame(1, 2, OTHER, (b"a", b"b", b"c")), wire.MessagesCame(1, 5, OTHER, (b"d",)))
         line.tell(wire.MessagesCame(1, 6, OTHER, (b"e",)))
         assert 1 == len([one for one in line.daemon.requests if isinstance(one, wire.Overrun)])
-        told(line, 1, notices.Left(7, ((*NODE, 1),), "overrun", 102))
-        assert ["Message", "Message", "Message", "Overrun", "Left"] == kinds(membership)
+        assert ["Message", "Message", "Message", "Overrun", "Lost"] == kinds(membership)
+        assert membership.has_ended
+        assert {} == line.machine.members
 
     def test_nothing_is_kept_for_who_does_not_read(self, line: Line) -> None:
         membership = join(line, events=False)
