@@ -44,9 +44,6 @@ HOW_TO_START = (
     " and set GROUPSVC_ADDRESS to an address it prints"
 )
 
-FRAMES_PER_TURN = 64
-"""So many frames are read before anybody else gets a turn."""
-
 QUEUE_FRAMES = 1000
 """Frames in ZeroMQ's own queue, each way; more wait on our side, where they can be counted."""
 

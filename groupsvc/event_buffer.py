@@ -9,6 +9,7 @@ What is left out beyond the limit is counted, and the count is in the place of w
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Iterator
 
@@ -52,6 +53,7 @@ class EventBuffer:
         self._taken = 0  # and by the other
         self._missed: dict[str, int] = {}
         self._run: Iterator[Message] = iter(())
+        self.reading = threading.Lock()  # held by whoever takes: one reader at a time
 
     @property
     def is_empty(self) -> bool:

@@ -25,8 +25,9 @@ from typing import Any
 from . import clock
 from .asking import Start
 from .connection import DaemonConnection
-from .daemon_socket import FRAMES_PER_TURN, DaemonSocket, does_not_answer
+from .daemon_socket import DaemonSocket, does_not_answer
 from .errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
+from .exchange import FRAMES_PER_TURN, exchange
 from .membership_machine import Membership
 from .problems import error_of
 from .pump import KNOCK_S, UNSENT_WAIT_S, judged
@@ -216,10 +217,10 @@ class LoopPump:
         machine, socket = self.machine, self._socket
         state, received = machine.state, 0
         try:
-            machine.tick(clock.now())
-            machine.say_what_gathers()
-            if socket is not None:
-                received = self._exchange(socket)
+            if socket is None:
+                machine.tick(clock.now())
+            else:
+                received = exchange(machine, socket)
                 self._is_ending = self._is_ending or machine.is_hung_up
                 if self._is_ending and received < FRAMES_PER_TURN:
                     self._lost_connection()
@@ -237,19 +238,6 @@ class LoopPump:
             self.turn_soon()
         if received or machine.state is not state:
             self._wake()
-
-    def _exchange(self, socket: DaemonSocket) -> int:
-        machine = self.machine
-        for count in range(FRAMES_PER_TURN):
-            if machine.outbox or socket.has_unsent:
-                socket.send(machine.outbox)
-                machine.outbox.clear()
-            messages = socket.receive()
-            if messages is None:
-                return count
-            machine.received(messages, clock.now(), socket.last_size)
-            machine.say_what_gathers()
-        return FRAMES_PER_TURN
 
     def _set_timer(self) -> None:
         deadline, now = self.machine.deadline, clock.now()

@@ -30,8 +30,11 @@ from .background import background
 from .callbacks import Callbacks
 from .calls import Call
 from .connection import DaemonConnection
-from .daemon_socket import FRAMES_PER_TURN, DaemonSocket, does_not_answer
+from .daemon_socket import DaemonSocket, does_not_answer
 from .errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
+from .event_buffer import EventBuffer
+from .events import Event
+from .exchange import FRAMES_PER_TURN, exchange
 from .interrupts import Guard
 from .membership_machine import Membership
 from .problems import error_of
@@ -225,6 +228,20 @@ class Pump:
 
     # --- Waiting ---
 
+    def next_event(self, buffer: EventBuffer, has_ended: Callable[[], bool], patience: float) -> Event | None:
+        """The next event; None if none comes within ``patience`` seconds, or ever."""
+        if not buffer.reading.acquire(blocking=False):
+            raise UsageError("these events are being read by another thread already; a group has one reader")
+        try:
+            event = buffer.take()
+            if event is None:
+                self.check_usable()
+                self.wait_until(lambda: not buffer.is_empty or has_ended(), clock.now() + patience)
+                event = buffer.take()
+            return event
+        finally:
+            buffer.reading.release()
+
     def wait_until(self, ready: Callable[[], bool], until: float) -> bool:
         """Until ``ready()``, which is asked under the guard; False if the time is over first."""
         me = threading.get_ident()
@@ -320,12 +337,12 @@ class Pump:
         state = machine.state
         received = 0
         try:
-            machine.tick(clock.now())
-            machine.say_what_gathers()
-            if socket is not None:
+            if socket is None:
+                machine.tick(clock.now())
+            else:
                 # Asked before the last frames are read, and remembered: the descriptor tells it only once.
                 self._is_ending = self._is_ending or (socket.fds[1] in fds and socket.is_over)
-                received = self._exchange(socket)
+                received = exchange(machine, socket)
                 self._is_ending = self._is_ending or machine.is_hung_up
                 if self._is_ending and received < FRAMES_PER_TURN:
                     self._lost_connection()
@@ -345,19 +362,6 @@ class Pump:
         if received or machine.state is not state:
             self.turns += 1
             self._wake_others()
-
-    def _exchange(self, socket: DaemonSocket) -> int:
-        machine = self.machine
-        for count in range(FRAMES_PER_TURN):
-            if machine.outbox or socket.has_unsent:
-                socket.send(machine.outbox)
-                machine.outbox.clear()
-            messages = socket.receive()
-            if messages is None:
-                return count
-            machine.received(messages, clock.now(), socket.last_size)
-            machine.say_what_gathers()
-        return FRAMES_PER_TURN
 
     def pump_from_background(self, fds: frozenset[int]) -> None:
         """Nobody waits: somebody must read all the same."""

@@ -151,15 +151,7 @@ class Session:
 
         def iterate() -> Iterator[Event]:
             machine = self._pump.machine
-            while True:
-                event = buffer.take()
-                if event is None:
-                    self._pump.check_usable()
-                    until = clock.now() + patience
-                    self._pump.wait_until(lambda: not buffer.is_empty or machine.state in IS_OVER, until)
-                    event = buffer.take()
-                if event is None:
-                    return
+            while (event := self._pump.next_event(buffer, lambda: machine.state in IS_OVER, patience)) is not None:
                 yield event
 
         return iterate()
