@@ -39,7 +39,8 @@ def test_a_node_that_says_goodbye_has_left() -> None:
     domain = Applications()
     a = domain.opened("D")
     a.subscribe("_hosts")
-    domain.frame("G", "A", Goodbye())
+    for name in "AD":
+        domain.frame("G", name, Goodbye())
     domain.kill("G")
     domain.run(1.0)
     assert [("leave", "G")] == [(left.cause, left.providers[0][0]) for left in a.notices(Left)]
