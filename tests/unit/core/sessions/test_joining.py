@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from groupsvc.wire.client_messages import GoodbyeAsk, JoinedAs, OutcomeIs
-from groupsvc.wire.notices import Joined
+from groupsvc.wire.client_messages import GoodbyeAsk, JoinedAs, LeaveAsk, MemberLost, OutcomeIs, Told
+from groupsvc.wire.notices import Emptied, Joined, Left
 
 from .applications import Applications
 
@@ -111,3 +111,19 @@ def test_what_only_the_service_says_of_a_group_is_not_for_applications() -> None
     for name in ("machine", "processes"):
         assert ("usage", "usage") == a.problem(a.join(**{name: True}))
     assert not a.member
+
+
+def test_a_subscriber_is_told_that_the_group_has_dissolved_and_its_node_leaves() -> None:
+    """The end of a group; the name is free then."""
+    domain = Applications()
+    a, watcher = domain.opened("D"), domain.opened("E")
+    a.join()
+    watcher.subscribe()
+    member = watcher.member
+    a.ask(LeaveAsk, a.member, 0, 5.0)
+    domain.run(0.2)
+    assert [Left, Emptied] == [type(told.notice) for told in watcher.kinds(Told)][-2:]
+    assert [(member, True)] == [(lost.member, lost.dissolved) for lost in watcher.kinds(MemberLost)]
+    domain.run(5.0)
+    assert ["none", "none"] == domain.roles("DE", "db")
+    assert isinstance(watcher.answer(watcher.join(create=True)), JoinedAs)
