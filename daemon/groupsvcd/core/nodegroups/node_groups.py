@@ -104,6 +104,7 @@ class NodeGroups:
         self._outside: dict[int, Outsider] = {}
         self._looked_up: set[int] = set()  # what we are to serve and do not carry, until the name server has answered
         self._carried_once: set[int] = set()  # by this process, and no longer
+        self.came_back: Callable[[str], None] = lambda name: None  # a group of processes, with a disk, without any
         self._submitters: dict[int, Submitter] = {}  # by id: numbers go on when this node leaves and comes back
         self._for_seats: dict[type, Callable[[Seat, Sender, Any], None]] = {
             Order: Seat.on_order,
@@ -189,10 +190,14 @@ class NodeGroups:
         group = NodeGroup(
             self._keys, self.station, name, attributes,
             known_as=self._known_as, activate=self._activate, over=self._ended, touch=self._touch,
-            with_lease=self._with_lease,
+            with_lease=self._with_lease, came_back=self._came_back,
         )  # fmt: skip
         self._by_name[name] = group
         return group
+
+    def _came_back(self, group: NodeGroup) -> None:
+        if group.settings.processes and not group.is_to_leave:
+            self.turn.round_trip.append(lambda: self.came_back(group.name))
 
     def leave(self, name: str, user: User) -> None:
         """``user`` takes part no longer."""

@@ -20,8 +20,9 @@ from ..groups.arrivals import Arrival
 from ..groups.commands import FailureCause
 from ..groups.local_group import DISSOLVED
 from ..groups.process_group import ProcessGroup
-from ..nodegroups.user import NO_SUCH_GROUP, Form, TurnedAway
+from ..nodegroups.user import NO_SUCH_GROUP, Form
 from .attributes import attributes_of
+from .refusals import of_turned_away
 
 if TYPE_CHECKING:
     from ..groups.local_group import LocalGroup
@@ -44,7 +45,7 @@ class Subscription:
         self._missed = 0
         self._wait_until = session.desk.turn.now + (ask.wait if ask.wait > 0 else 0.0)
         self._look_again: Alarm | None = None
-        self._call = session.call(ask.id, f"subscribe to {ask.group!r}", ask.timeout, self._is_late)
+        self._call = session.call(ask.id, ask.timeout, self._is_late)
         self._arrival = Arrival({}, Form.NEVER, self._admitted, self._turned_away)
         session.parts[self.member] = self
 
@@ -65,12 +66,11 @@ class Subscription:
             self._look_again = desk.alarms.after(LOOK_AGAIN_S, self.arrive)
             return
         self._over()
-        code = reason.kind if isinstance(reason, TurnedAway) else "refused"
-        self._call.fail(code, f"subscribe to {self.group!r}: {reason}")
+        self._call.fail(*of_turned_away(reason))
 
     def _is_late(self) -> None:
         self.end("goodbye")
-        self._call.fail("timed out", f"subscribe to {self.group!r}: no answer in time")
+        self._call.fail("timed out", "no answer in time")
 
     # --- What it is told ---
 
