@@ -25,7 +25,7 @@ from collections.abc import Iterable
 
 import zmq
 
-from .addresses import problem_with_address, socket_path
+from .addresses import socket_path
 from .errors import DaemonUnreachable, PeerProtocolError, UsageError
 from .wire import frames
 from .wire.client_messages import (
@@ -163,14 +163,6 @@ def hello(id: int, client: str | None) -> Hello:
     """The first request of a connection."""
     name = client or f"{os.path.basename(sys.argv[0]) or 'python'}[{os.getpid()}]"
     return Hello(id, CLIENT_PROTOCOL_VERSION, CLIENT_PROTOCOL_VERSION, name)
-
-
-def checked_address(address: str) -> str:
-    """The address, if it can be one."""
-    problem = problem_with_address(address)
-    if problem is not None:
-        raise UsageError(problem)
-    return address
 
 
 def knock(address: str, timeout: float) -> None:

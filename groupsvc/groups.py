@@ -10,7 +10,7 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from . import arguments as check
 from . import asking, clock
@@ -22,10 +22,12 @@ from .holding import Held
 from .known_group import JoinedGroup, KnownGroup
 from .membership_machine import Membership
 from .own_messages import MessageId
-from .pump import Pump
 from .views import Provider, View
 from .voting import Outcome
 from .wire.limits import PAYLOAD_BYTES_MAX
+
+if TYPE_CHECKING:
+    from .pump import Pump
 
 __all__ = ["Batch", "Group", "GroupAttributes", "Phases", "Provider", "Subscription", "View"]
 

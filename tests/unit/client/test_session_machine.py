@@ -8,7 +8,6 @@ import pytest
 
 from groupsvc import asking
 from groupsvc.errors import (
-    Busy,
     DaemonUnreachable,
     Failed,
     NotAMember,
@@ -155,11 +154,6 @@ class TestCalls:
         with pytest.raises(StaleVersion, match="could not change the state in group 'db': the version is 0") as caught:
             done(line, propose(line, membership, b"x", 3))
         assert "db" == caught.value.group
-
-    def test_what_was_asked_is_said_once(self, line: Line) -> None:
-        line.daemon.script = lambda request: [wire.Problem(request.id, "failed", "full", "list groups: try later")]
-        with pytest.raises(Busy, match=r"^could not list the groups: try later$"):
-            done(line, asking.groups(line.machine))
 
     def test_no_answer_to_a_change_may_have_happened_and_the_deadline_is_the_daemons_and_a_little(
         self, line: Line
