@@ -9,7 +9,6 @@ What is left out beyond the limit is counted, and the count is in the place of w
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterator
 
@@ -53,7 +52,7 @@ class EventBuffer:
         self._taken = 0  # and by the other
         self._missed: dict[str, int] = {}
         self._run: Iterator[Message] = iter(())
-        self.reading = threading.Lock()  # held by whoever takes: one reader at a time
+        self.reader = 0  # the thread that takes, one at a time; a lock would stay locked after an interrupt
 
     @property
     def is_empty(self) -> bool:

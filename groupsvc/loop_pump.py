@@ -129,7 +129,8 @@ class LoopPump:
         self._hand_out()
         self._wake()
         for task in self._tasks:
-            if task is not asyncio.current_task():
+            has_work = task is self._callbacks and not self._due.empty()  # it ends by itself, when all are told
+            if task is not asyncio.current_task() and not has_work:
                 task.cancel()
 
     # --- Calls and waiting ---
@@ -296,7 +297,7 @@ class LoopPump:
             if isinstance(task, StateDue) and not self.state_listeners:
                 continue
             self._due.put_nowait(task)
-            if self._callbacks is None:
+            if self._callbacks is None or self._callbacks.done():
                 self._callbacks = self._start(self._run_callbacks())
 
     async def _run_callbacks(self) -> None:

@@ -230,9 +230,11 @@ class Pump:
 
     def next_event(self, buffer: EventBuffer, has_ended: Callable[[], bool], patience: float) -> Event | None:
         """The next event; None if none comes within ``patience`` seconds, or ever."""
-        if not buffer.reading.acquire(blocking=False):
+        me = threading.get_ident()
+        if buffer.reader not in (0, me):
             raise UsageError("these events are being read by another thread already; a group has one reader")
         try:
+            buffer.reader = me
             event = buffer.take()
             if event is None:
                 self.check_usable()
@@ -240,7 +242,7 @@ class Pump:
                 event = buffer.take()
             return event
         finally:
-            buffer.reading.release()
+            buffer.reader = 0
 
     def wait_until(self, ready: Callable[[], bool], until: float) -> bool:
         """Until ``ready()``, which is asked under the guard; False if the time is over first."""
