@@ -1,15 +1,15 @@
 """What a group can be asked to be (``GroupAttributes``), and its form on the wire.
 
 The attributes are settled by whoever forms the group. Who joins later with attributes of its own states what it relies
-on: every one that differs from the default must be so in the group, else ``AttributesMismatch`` names it. So only
-those travel; a daemon that does not know an attribute refuses it by name, and one that nobody uses costs nothing.
+on: what it *says* must be so in the group, else ``AttributesMismatch`` names it. To say ``time_limit=30.0`` is not the
+same as to say nothing, although 30 is the default; so it is remembered what was said, and only that travels.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
@@ -60,6 +60,12 @@ def _phases() -> Any:
 class GroupAttributes:
     """How a group works; what is None is left to the service."""
 
+    if not TYPE_CHECKING:  # type checkers know the signature from the fields
+
+        def __init__(self, **said: Any) -> None:
+            self.__attrs_init__(**said)
+            object.__setattr__(self, "_said", frozenset(said))
+
     client_version: str = ""
     batch: Batch = attrs.field(default=Batch.NONE, validator=_is(Batch))
     batch_window: float = 0.05
@@ -74,7 +80,7 @@ class GroupAttributes:
     data_k: int | None = None
     commit_k: int | None = None
     checkpoint_k: int | None = None
-    checkpoint_every: int = 50_000
+    checkpoint_every: int | None = None
     logical_lifetime: int | None = None
     inline_bytes_max: int | None = None
     delivery: Literal["safe", "fast"] = "safe"
@@ -84,9 +90,12 @@ class GroupAttributes:
     source_group: str | None = None
     history_entries_max: int | None = None
     history_bytes_max: int | None = None
+    _said: frozenset[str] = attrs.field(default=frozenset(), init=False, eq=False, repr=False)
 
 
-_FIELDS = attrs.fields_dict(GroupAttributes)
+_FIELDS = {name: field for name, field in attrs.fields_dict(GroupAttributes).items() if field.init}
+_NOT_YET = frozenset({"exclusive"})
+"""What daemons of this version do not know: to say that one does not want it is to say nothing."""
 _ENUMS: dict[str, type[enum.Enum]] = {
     "batch": Batch,
     "default_vote": Vote,
@@ -95,9 +104,13 @@ _ENUMS: dict[str, type[enum.Enum]] = {
 
 
 def stated(attributes: GroupAttributes) -> dict[str, AttributeValue]:
-    """What is said on the wire: everything that differs from the default."""
-    found = {name: getattr(attributes, name) for name in _FIELDS}
-    return {name: _plain(value) for name, value in found.items() if value != _FIELDS[name].default}
+    """What goes on the wire: everything that was said."""
+    said = {name: getattr(attributes, name) for name in _FIELDS if name in attributes._said}
+    return {
+        name: _plain(value)
+        for name, value in said.items()
+        if value is not None and not (name in _NOT_YET and value == _FIELDS[name].default)
+    }
 
 
 def changed(changes: Mapping[str, object]) -> dict[str, AttributeValue]:
