@@ -21,6 +21,7 @@ from .errors import (
     UsageError,
     WouldBlock,
 )
+from .views import text_of
 from .wire.client_messages import Problem
 
 FAILED_BY_CODE: dict[str, type[Failed]] = {
@@ -47,6 +48,8 @@ def error_of(problem: Problem, what: str, *, group: str | None = None, ids: tupl
             return UsageError(text, group=group)
         case "unknown":
             text = f"it is not known whether it was possible to {what}: {problem.text}"
+            if problem.proposal is not None:
+                ids = (*ids, text_of(problem.proposal))
             return OutcomeUnknown(text, ids, group=group)
         case "failed":
             code = problem.code.replace("-", " ").replace("_", " ")
