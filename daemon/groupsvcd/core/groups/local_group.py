@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from groupsvc.wire.notices import (
     FOR_SUBSCRIBERS,
@@ -31,6 +31,7 @@ from groupsvc.wire.notices import (
 )
 
 from ..nodegroups.controls import Ruled, decode_control
+from ..nodegroups.user import WhyNot
 from ..peer_messages import Votes
 from ..stream.entries import Entry
 from ..views import AttributeValue, NodeId
@@ -72,6 +73,7 @@ class LocalGroup:
         self.name = name
         self.entered_for = entered_for  # for whose sake this node asked for the group
         self.id = 0
+        self.refusal: WhyNot | Literal[""] = ""  # why this node does not get in
         self.is_steward = False  # carries the group for the sake of its disk, until a process takes part
         self._groups = groups
         self._attributes: dict[str, AttributeValue] = {}
@@ -247,6 +249,10 @@ class LocalGroup:
             self._groups.soon(
                 self._is_now_in
             )  # the node was in before us; what we missed is delivered right after this
+
+    def refused(self, why: WhyNot) -> None:
+        """This node cannot take part; in words it is told as ``lost``."""
+        self.refusal = why
 
     def _is_now_in(self) -> None:
         """Our own insertion was delivered here: what our processes say from now on comes back to them."""

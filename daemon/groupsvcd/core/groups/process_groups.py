@@ -77,7 +77,8 @@ class ProcessGroups:
     def enter(self, name: str, arrival: Arrival) -> None:
         """The same for the first of those who wait for it; he is told what came of it."""
         self._by_name[name] = local = LocalGroup(self, name, arrival)
-        self._nodes.join(name, {**arrival.attributes, **OURS}, local, local, form=arrival.form)
+        attributes = {**arrival.attributes, **OURS}
+        self._nodes.join(name, attributes, local, local, form=arrival.form, refused=local.refused)
 
     def _came_back(self, name: str) -> None:
         """This node has come back to a durable group: it may lead, so it presides, though none of its processes is in.

@@ -65,7 +65,7 @@ from .phases import Phase
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter, refuse_too_large
-from .user import CHECKPOINT, NOW, Application, Form, Keeper, Machine, User
+from .user import CHECKPOINT, NOW, Application, Form, Keeper, Machine, User, WhyNot
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, BlockAsk, DataAsk, Refused, GroupIs)
 """Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
@@ -136,7 +136,7 @@ class NodeGroups:
 
     def join(
         self, name: str, attributes: dict[str, AttributeValue], user: User, machine: Machine | None = None,
-        since: int | None = None, form: Form = Form.IF_NONE,
+        since: int | None = None, form: Form = Form.IF_NONE, refused: Callable[[WhyNot], None] | None = None,
     ) -> None:  # fmt: skip
         """``user`` takes part in the group, which is formed if there is none, unless ``form`` says otherwise.
 
@@ -151,7 +151,8 @@ class NodeGroups:
             raise ValueError("a state machine begins with the newest checkpoint: since must be CHECKPOINT or left out")
         if since is not None and since < CHECKPOINT:
             raise ValueError(f"since must be NOW, CHECKPOINT or the number of an entry, not {since}")
-        self._join(name, Application(user, attributes, machine, NOW if since is None or machine else since, form))
+        since = NOW if since is None or machine else since
+        self._join(name, Application(user, attributes, machine, since, form, refused))
 
     def _join(self, name: str, application: Application) -> None:
         group = self._by_name.get(name)

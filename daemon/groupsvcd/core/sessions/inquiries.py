@@ -23,7 +23,6 @@ from ..nodegroups.user import Form
 from .attributes import OURS
 from .membership import Membership
 from .proposals import provider_of
-from .refusals import of_turned_away
 from .session import Session
 from .subscription import Subscription
 
@@ -77,13 +76,10 @@ def why(session: Session, ask: WhyAsk) -> None:
         call.answer(OutcomesAre(ask.id, local.group.ledger.outcomes, local.group.view))
         desk.turn.round_trip.append(local.leave_if_idle)
 
-    def turned_away(reason: str) -> None:
-        call.fail(*of_turned_away(reason))
-
     def late() -> None:
         desk.processes.arrivals.give_up(ask.group, arrival)
         call.fail("timed out", "no answer in time")
 
-    arrival = Arrival({}, Form.NEVER, admitted, turned_away)
     call = session.call(ask.id, ask.timeout, late)
+    arrival = Arrival({}, Form.NEVER, admitted, call.fail)
     desk.processes.arrivals.come(ask.group, arrival)

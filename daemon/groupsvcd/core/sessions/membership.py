@@ -23,7 +23,7 @@ from ..groups.commands import FailureCause
 from ..groups.process_group import ProcessGroup
 from ..nodegroups.user import Form
 from .attributes import attributes_of
-from .refusals import WORDS, of_turned_away
+from .refusals import WORDS
 
 if TYPE_CHECKING:
     from ..groups.local_group import LocalGroup
@@ -71,9 +71,9 @@ class Membership:
         else:
             self._proposal = local.join(self, self.member, self.name, self._data, self._decided)
 
-    def _turned_away(self, reason: str) -> None:
+    def _turned_away(self, code: str, reason: str) -> None:
         self._over()
-        self._call.fail(*of_turned_away(reason))
+        self._call.fail(code, reason)
 
     def _decided(self, how: Ended | Refused | None) -> None:
         """The join has ended; if it was approved we know already."""

@@ -1,10 +1,8 @@
-"""What somebody is told whose wish never had its turn, or who was not let in: a code, and a sentence."""
+"""What a proposer is told when its proposal never had its turn: a code, and a sentence with what to do."""
 
 from __future__ import annotations
 
 from groupsvc.wire.notices import Refusal
-
-from ..nodegroups.user import TurnedAway
 
 WORDS: dict[Refusal, tuple[str, str]] = {
     "busy": ("busy", "another proposal is being voted on; propose again later, or let it wait for its turn"),
@@ -14,8 +12,3 @@ WORDS: dict[Refusal, tuple[str, str]] = {
     "full": ("full", "too many proposals wait for their turn in this group; try later"),
 }
 """Why a proposal never had its turn."""
-
-
-def of_turned_away(reason: str) -> tuple[str, str]:
-    """(code, text) for somebody who cannot take part in a group."""
-    return reason.kind if isinstance(reason, TurnedAway) else "refused", str(reason)

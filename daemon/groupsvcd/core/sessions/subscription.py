@@ -20,9 +20,8 @@ from ..groups.arrivals import Arrival
 from ..groups.commands import FailureCause
 from ..groups.local_group import DISSOLVED
 from ..groups.process_group import ProcessGroup
-from ..nodegroups.user import NO_SUCH_GROUP, Form
+from ..nodegroups.user import Form
 from .attributes import attributes_of
-from .refusals import of_turned_away
 
 if TYPE_CHECKING:
     from ..groups.local_group import LocalGroup
@@ -60,13 +59,13 @@ class Subscription:
         attributes = attributes_of(local, self.session.desk.processes)
         self._call.answer(Subscribed(self._call.id, self.member, attributes, local.group.view))
 
-    def _turned_away(self, reason: str) -> None:
+    def _turned_away(self, code: str, reason: str) -> None:
         desk = self.session.desk
-        if reason == NO_SUCH_GROUP and desk.turn.now + LOOK_AGAIN_S <= self._wait_until:
+        if code == "no such group" and desk.turn.now + LOOK_AGAIN_S <= self._wait_until:
             self._look_again = desk.alarms.after(LOOK_AGAIN_S, self.arrive)
             return
         self._over()
-        self._call.fail(*of_turned_away(reason))
+        self._call.fail(code, reason)
 
     def _is_late(self) -> None:
         self.end("goodbye")
