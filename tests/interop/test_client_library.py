@@ -355,6 +355,27 @@ class TestFailures:
                     break
             assert isinstance(last, groupsvc.Resumed | groupsvc.Lost)
 
+    @pytest.mark.faults
+    def test_a_node_cut_off_from_the_majority_suspends_and_comes_back_with_all_it_had(
+        self, shared_domain: LocalDomain, name: str
+    ) -> None:
+        with shared_domain.connect("n3") as session:
+            group = session.join(name, events=True)
+            held = group.held(group.fence)
+            shared_domain.pause("n1")
+            shared_domain.pause("n2")
+            read(group, groupsvc.Suspended)
+            with pytest.raises(groupsvc.Suspended):
+                held.check()
+            with pytest.raises((groupsvc.OutcomeUnknown, groupsvc.Failed)):
+                group.propose_state(b"x", timeout=0.2)
+            shared_domain.resume("n1")
+            shared_domain.resume("n2")
+            read(group, groupsvc.Resumed)
+            held.check()
+            assert SessionState.CONNECTED is session.state
+            assert group.propose_state(b"y").approved
+
     def test_a_connection_that_breaks_costs_nothing(
         self, shared_domain: LocalDomain, sessions: Connect, name: str
     ) -> None:
