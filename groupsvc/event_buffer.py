@@ -52,6 +52,7 @@ class EventBuffer:
         self._taken = 0  # and by the other
         self._missed: dict[str, int] = {}
         self._run: Iterator[Message] = iter(())
+        self.reader = 0  # the thread that takes, one at a time; a lock would stay locked after an interrupt
 
     @property
     def is_empty(self) -> bool:

@@ -10,22 +10,24 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from . import arguments as check
 from . import asking, clock
 from .attributes import Batch, GroupAttributes, Phases
-from .errors import Failed, GroupServiceError, OutcomeUnknown, TimedOut, UsageError, WouldBlock
+from .errors import Failed, GroupServiceError, OutcomeUnknown, TimedOut, WouldBlock
 from .event_buffer import EventBuffer
 from .events import Event
 from .holding import Held
 from .known_group import JoinedGroup, KnownGroup
 from .membership_machine import Membership
 from .own_messages import MessageId
-from .pump import Pump
 from .views import Provider, View
 from .voting import Outcome
 from .wire.limits import PAYLOAD_BYTES_MAX
+
+if TYPE_CHECKING:
+    from .pump import Pump
 
 __all__ = ["Batch", "Group", "GroupAttributes", "Phases", "Provider", "Subscription", "View"]
 
@@ -40,7 +42,6 @@ class Reader(KnownGroup):
         self._pump = pump
         self._membership = membership
         self._default_timeout = default_timeout
-        self._reading = threading.Lock()
 
     @property
     def view(self) -> View:
@@ -71,19 +72,8 @@ class Reader(KnownGroup):
             yield event
 
     def _next(self, buffer: EventBuffer, patience: float) -> Event | None:
-        if not self._reading.acquire(blocking=False):
-            text = f"the events of group {self.name!r} are being read by another thread; one reader per group"
-            raise UsageError(text, group=self.name)
-        try:
-            event = buffer.take()
-            if event is None and not self._membership.has_ended:
-                self._pump.check_usable()
-                membership = self._membership
-                self._pump.wait_until(lambda: not buffer.is_empty or membership.has_ended, clock.now() + patience)
-                event = buffer.take()
-            return event
-        finally:
-            self._reading.release()
+        membership = self._membership
+        return self._pump.next_event(buffer, lambda: membership.has_ended, patience)
 
     def _finish(self, start: asking.Start, timeout: float | None) -> Any:
         return self._pump.finish(start, check.seconds(timeout, self._default_timeout))

@@ -30,8 +30,11 @@ from .background import background
 from .callbacks import Callbacks
 from .calls import Call
 from .connection import DaemonConnection
-from .daemon_socket import FRAMES_PER_TURN, DaemonSocket, does_not_answer
+from .daemon_socket import DaemonSocket, does_not_answer
 from .errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
+from .event_buffer import EventBuffer
+from .events import Event
+from .exchange import FRAMES_PER_TURN, exchange
 from .interrupts import Guard
 from .membership_machine import Membership
 from .problems import error_of
@@ -176,23 +179,27 @@ class Pump:
         until = clock.now() + timeout
         while True:
             left = until - clock.now()
-            with self.guard:
-                call = start(clock.now(), min(max(left, 0.001), TIMEOUT_S_MAX))
-                self._turn()
-            self._wait_for(call)
+            call = self._ended(start, min(max(left, 0.001), TIMEOUT_S_MAX))
             try:
                 return call.result
             except TimedOut:
                 if timeout <= TIMEOUT_S_MAX or clock.now() >= until:
                     raise
 
-    def _wait_for(self, call: Call) -> None:
+    def _ended(self, start: Start, timeout: float) -> Call:
+        """A call from its start to its end; if the caller is interrupted at any point, it is given up."""
+        call: Call | None = None
         try:
-            self.wait_until(lambda: call.is_done, math.inf)
-        except BaseException:
             with self.guard:
-                self.machine.abandon(call)
+                call = started = start(clock.now(), timeout)
                 self._turn()
+            self.wait_until(lambda: started.is_done, math.inf)
+            return started
+        except BaseException:
+            if call is not None:
+                with self.guard:
+                    self.machine.abandon(call)
+                    self._turn()
             raise
 
     def check_usable(self) -> None:
@@ -220,6 +227,22 @@ class Pump:
             return found
 
     # --- Waiting ---
+
+    def next_event(self, buffer: EventBuffer, has_ended: Callable[[], bool], patience: float) -> Event | None:
+        """The next event; None if none comes within ``patience`` seconds, or ever."""
+        me = threading.get_ident()
+        if buffer.reader not in (0, me):
+            raise UsageError("these events are being read by another thread already; a group has one reader")
+        try:
+            buffer.reader = me
+            event = buffer.take()
+            if event is None:
+                self.check_usable()
+                self.wait_until(lambda: not buffer.is_empty or has_ended(), clock.now() + patience)
+                event = buffer.take()
+            return event
+        finally:
+            buffer.reader = 0
 
     def wait_until(self, ready: Callable[[], bool], until: float) -> bool:
         """Until ``ready()``, which is asked under the guard; False if the time is over first."""
@@ -316,18 +339,21 @@ class Pump:
         state = machine.state
         received = 0
         try:
-            machine.tick(clock.now())
-            machine.say_what_gathers()
-            if socket is not None:
+            if socket is None:
+                machine.tick(clock.now())
+            else:
                 # Asked before the last frames are read, and remembered: the descriptor tells it only once.
                 self._is_ending = self._is_ending or (socket.fds[1] in fds and socket.is_over)
-                received = self._exchange(socket)
+                received = exchange(machine, socket)
                 self._is_ending = self._is_ending or machine.is_hung_up
                 if self._is_ending and received < FRAMES_PER_TURN:
                     self._lost_connection()
         except PeerProtocolError as problem:
             _log.error("the daemon at %s sent what cannot be understood: %s", self.address, problem)
             machine.lose(str(problem))
+        except Exception as problem:  # done by half: what is left of it cannot be trusted
+            _log.exception("a session with %s broke", self.address)
+            machine.lose(f"an error in the library: {problem!r}")
         if machine.state in IS_OVER and self._socket is not None:
             self._drop_socket()
         self._hand_out()
@@ -339,35 +365,12 @@ class Pump:
             self.turns += 1
             self._wake_others()
 
-    def _exchange(self, socket: DaemonSocket) -> int:
-        machine = self.machine
-        for count in range(FRAMES_PER_TURN):
-            if machine.outbox or socket.has_unsent:
-                socket.send(machine.outbox)
-                machine.outbox.clear()
-            messages = socket.receive()
-            if messages is None:
-                return count
-            machine.received(messages, clock.now(), socket.last_size)
-            machine.say_what_gathers()
-        return FRAMES_PER_TURN
-
     def pump_from_background(self, fds: frozenset[int]) -> None:
         """Nobody waits: somebody must read all the same."""
-        if self._over.is_set():
-            return
-        try:
-            self._has_more = True
-            while self._has_more and not self._over.is_set():
-                with self.guard:
-                    self._turn(fds)
-        except Exception as problem:
-            _log.exception("a session at %s broke", self.address)
+        self._has_more = True
+        while self._has_more and not self._over.is_set():
             with self.guard:
-                self.machine.lose(f"an error in the library: {problem!r}")
-                self._drop_socket()
-                self._hand_out()
-                self._wake_others()
+                self._turn(fds)
 
     # --- Connections break ---
 

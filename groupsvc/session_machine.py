@@ -158,6 +158,7 @@ class SessionMachine:
                 membership = self.members.get(message.member)
                 if membership is not None:
                     membership.messages_came(message.seq, message.sender, message.payloads)
+                    self._look_whether_it_ended(membership)
             case wire.MemberLost():
                 membership = self.members.pop(message.member, None)
                 if membership is not None and message.dissolved:
@@ -179,8 +180,11 @@ class SessionMachine:
         membership = self.members.get(member)
         if membership is not None:
             membership.told(run, self._now)
-            if membership.has_ended:
-                del self.members[member]
+            self._look_whether_it_ended(membership)
+
+    def _look_whether_it_ended(self, membership: Membership) -> None:
+        if membership.has_ended:
+            self.members.pop(membership.number, None)
 
     def _unwanted(self, answer: wire.AnyAnswer) -> None:
         """No call waits for it: messages were refused, or what was entered too late is left again."""
@@ -244,11 +248,12 @@ class SessionMachine:
         assert state in LEGAL[self.state], f"{self.state} -> {state}"
         self.state = state
         self.due.append(StateDue(state))
-        for membership in self.members.values():
+        for membership in list(self.members.values()):
             if state is SessionState.SUSPENDED:
                 membership.happened(Suspended(reason, group=membership.group))
             elif state is SessionState.CONNECTED:
                 membership.happened(events.Resumed(group=membership.group))
+            self._look_whether_it_ended(membership)
 
     def lose(self, reason: str) -> None:
         """Everything this session had is gone, for ever."""
