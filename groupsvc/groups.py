@@ -57,8 +57,11 @@ class Reader(KnownGroup):
 
     def next_event(self, timeout: float | None = None) -> Event | None:
         """The next event; None if none comes in time, or ever."""
-        buffer, patience = self._buffer(), check.patience(timeout)
-        return self._next(buffer, patience)
+        patience = 0.0 if timeout == 0 else check.patience(timeout)
+        buffer = self._membership.buffer
+        if buffer is not None and buffer.ready and not self._pump.is_foreign:  # the next of a run of messages
+            return buffer.ready.popleft()
+        return self._next(self._buffer(), patience)
 
     def _buffer(self) -> EventBuffer:
         self._pump.check_usable()
@@ -204,10 +207,12 @@ class Group(Reader, JoinedGroup):
 
     def _try(self, payload: bytes) -> MessageId | None:
         pump, membership = self._pump, self._membership
-        pump.check_usable()
+        if pump.is_foreign:
+            pump.check_usable()
         own = membership.own
         with pump.lock:
-            asking.check_member(membership, "send a message")
+            if membership.end_reason is not None:
+                asking.check_member(membership, "send a message")
             if not own.has_room(len(payload)):
                 return None
             pump.machine.has_spoken.add(membership)
