@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from groupsvc.wire.client_messages import AnyClientReply, Problem
+from groupsvc.wire.notices import ProposalId
 
 from .alarms import Alarm
 
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 class Call:
     """A request that waits."""
 
-    __slots__ = ("_alarm", "_late", "id", "is_open", "may_have_happened", "session")
+    __slots__ = ("_alarm", "_late", "id", "is_open", "may_have_happened", "proposal", "session")
 
     def __init__(self, session: Session, id: int, timeout: float, late: Callable[[], None]) -> None:
         self.session = session
         self.id = id
         self.is_open = True
         self.may_have_happened = False  # once it has left for where it is done
+        self.proposal: ProposalId | None = None  # what to ask about later, if it is one
         self._late = late
         self._alarm: Alarm = session.desk.alarms.after(timeout, late)
 
@@ -50,7 +52,7 @@ class Call:
 
     def not_known(self, code: str, text: str) -> None:
         """It may have happened."""
-        self.answer(Problem(self.id, "unknown", code, text))
+        self.answer(Problem(self.id, "unknown", code, text, self.proposal))
 
     def give_up(self, reason: str) -> None:
         """What it waits for does not come any more."""

@@ -66,6 +66,7 @@ class Proposing:
         self._processes = session.desk.processes
         self.number = self._processes.next_proposal()
         self._call: Call = session.call(request_id, timeout, self._is_late)
+        self._call.proposal = (*self._processes.me, self.number)
 
     def propose(self, command: cmd.AnyProposal) -> None:
         """Off it goes."""
