@@ -177,6 +177,7 @@ class Engine:
             if voter is not None:
                 voter.flush()
             self.groups.flush()
+            self.processes.look()
             self.sessions.look()
             if not turn.round_trip:
                 self.groups.settle()

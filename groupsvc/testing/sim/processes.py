@@ -182,7 +182,7 @@ class SimProcess:
 
     def _propose(self, local: LocalGroup, command: Callable[[int], cmd.AnyProposal]) -> None:
         self.open += 1
-        local.propose(command(processes_of(self.node).next_number()), self._decided())
+        local.propose(command(processes_of(self.node).next_proposal()), self._decided())
 
     def _phases(self) -> int:
         return self.storm.rng.choice([BY_DEFAULT, BY_DEFAULT, 1, 2])

@@ -20,6 +20,9 @@ from .commands import DYNAMIC
 VOTE_MESSAGES_KEPT = 100
 """Of those that came with votes of earlier phases; older ones were shown and are gone."""
 
+VOTE_MESSAGES_BYTES_MAX = 2 * 1024 * 1024
+"""The same in bytes, and what the votes of one phase can say in all: with a state value it fits into a frame."""
+
 
 class Verdict(enum.Enum):
     """What the votes of one phase decide."""
@@ -66,4 +69,9 @@ class Ballot:
     def heard(self, phase: int, messages: Iterable[tuple[ProviderId, bytes]]) -> None:
         """These came with the votes of ``phase``."""
         new = (VoteMessage(provider, phase, payload) for provider, payload in messages)
-        self.messages = (*self.messages, *new)[-VOTE_MESSAGES_KEPT:]
+        kept = (*self.messages, *new)[-VOTE_MESSAGES_KEPT:]
+        size = sum(len(one.payload) for one in kept)
+        while size > VOTE_MESSAGES_BYTES_MAX:
+            size -= len(kept[0].payload)
+            kept = kept[1:]
+        self.messages = kept

@@ -23,7 +23,7 @@ from groupsvc.wire.notices import Cast, DefaultVote, ProviderId, Vote
 
 from ..views import NodeId
 from . import commands as cmd
-from .ballots import Ballot
+from .ballots import VOTE_MESSAGES_BYTES_MAX, Ballot
 from .commands import PhaseEnded, WindowEnded
 from .papers import Paper
 from .process_group import ProcessGroup
@@ -101,10 +101,15 @@ class Chair:
         """Of several proposed states the oldest provider's is taken; of several default votes REJECT (GS-25, GS-26)."""
         papers = [(one, paper) for one in ballot.electorate if (paper := self._paper(one)) is not None]
         states = [(one, paper.state) for one, paper in papers if paper.state is not None]
-        messages = tuple((one, paper.message) for one, paper in papers if paper.message is not None)
+        messages: list[tuple[ProviderId, bytes]] = []
+        room = VOTE_MESSAGES_BYTES_MAX  # who comes behind is not heard: the oldest provider has the word first
+        for one, paper in papers:
+            if paper.message is not None and len(paper.message) <= room:
+                room -= len(paper.message)
+                messages.append((one, paper.message))
         defaults = {paper.default_vote for _, paper in papers if paper.default_vote is not None}
         default: DefaultVote | None = "reject" if "reject" in defaults else "approve" if defaults else None
-        return PhaseEnded(ballot.id, ballot.phase, casts, states[0] if states else None, messages, default)
+        return PhaseEnded(ballot.id, ballot.phase, casts, states[0] if states else None, tuple(messages), default)
 
     # --- Windows ---
 

@@ -18,6 +18,9 @@ import attrs
 COMMANDS_MAX = 10_000
 """Batches that wait in one group on one node; whoever wants more is told that it is full."""
 
+WAITING_BYTES_MAX = 64 * 1024 * 1024
+"""The same in bytes."""
+
 RETRY_S = 0.1
 """So often what waits is tried again, if nothing else has happened: a disk may have room again."""
 
@@ -30,6 +33,11 @@ class Waiting:
     proposal: int = 0
     submitted: Callable[[int], None] | None = None
 
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return sum(map(len, self.bodies))
+
 
 class Line:
     """The entries of one node for one group, from here to its submitter."""
@@ -37,6 +45,7 @@ class Line:
     def __init__(self, submit: Callable[[Sequence[bytes]], int]) -> None:
         self._submit = submit
         self._waiting: deque[Waiting] = deque()
+        self._bytes = 0
         self.is_open = False  # once our own insertion was delivered here
 
     def __len__(self) -> int:
@@ -45,7 +54,7 @@ class Line:
     @property
     def is_full(self) -> bool:
         """Whether nothing more should be put in."""
-        return len(self._waiting) >= COMMANDS_MAX
+        return len(self._waiting) >= COMMANDS_MAX or self._bytes >= WAITING_BYTES_MAX
 
     def put(
         self, bodies: Sequence[bytes], *, proposal: int = 0, submitted: Callable[[int], None] | None = None
@@ -54,11 +63,12 @@ class Line:
         what = Waiting(bodies, proposal, submitted)
         if self._waiting or not self.is_open or not self._try(what):
             self._waiting.append(what)
+            self._bytes += what.size
 
     def move(self) -> None:
         """There may be room."""
         while self.is_open and self._waiting and self._try(self._waiting[0]):
-            self._waiting.popleft()
+            self._bytes -= self._waiting.popleft().size
 
     def _try(self, what: Waiting) -> bool:
         first = self._submit(what.bodies)
@@ -71,5 +81,6 @@ class Line:
         for what in self._waiting:
             if what.proposal == proposal:
                 self._waiting.remove(what)
+                self._bytes -= what.size
                 return True
         return False

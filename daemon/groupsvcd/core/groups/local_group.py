@@ -100,7 +100,7 @@ class LocalGroup:
     def join(self, listener: Listener, number: int, name: str, data: bytes, decided: Decided) -> int:
         """A process wants to be a provider, under this number; returns that of its proposal."""
         self._processes[number] = listener
-        proposal = self._groups.next_number()
+        proposal = self._groups.next_proposal()
         self.propose(cmd.Join(proposal, number, cmd.BY_DEFAULT, cmd.BY_DEFAULT, name, data), decided)
         return proposal
 
@@ -225,6 +225,7 @@ class LocalGroup:
 
     def on_votes(self, node: NodeId, votes: Votes) -> None:
         """Votes of another node, or of this one by another way."""
+        self.look_who_leads()
         if self._chair is not None:
             self._groups.look_at(self)
             self._chair.take(node, votes.ballot, votes.phase, votes.papers)
@@ -239,11 +240,22 @@ class LocalGroup:
         if not self.group.seq:
             self.group = ProcessGroup(self._attributes)
         self._groups.carries(self)
+        if self._groups.me in members:
+            self._groups.soon(
+                self._is_now_in
+            )  # the node was in before us; what we missed is delivered right after this
+
+    def _is_now_in(self) -> None:
+        """Our own insertion was delivered here: what our processes say from now on comes back to them."""
+        if not self.is_in and self._groups.get(self.name) is self:
+            self._line.is_open = True
+            self._move_line()
+            self._groups.arrivals.entered(self)
 
     def delivered(self, first_seq: int, entries: Sequence[Entry]) -> None:
         """The next entries."""
-        self._groups.look_at(self)
         position, count = 0, len(entries)
+        has_changed = False
         while position < count:
             entry, seq = entries[position], first_seq + position
             end = end_of_run(entries, position) if entry.origin else position
@@ -252,6 +264,7 @@ class LocalGroup:
                 position = end
                 continue
             position += 1
+            has_changed = True
             if entry.origin:
                 notices = self.group.apply(seq, (entry.origin, entry.incarnation), entry.body)
             else:
@@ -263,8 +276,10 @@ class LocalGroup:
             if notices:
                 self._tell(notices)
         self._move_line()
-        self._look_who_leads()
-        self.leave_if_idle()
+        if has_changed:  # by plain messages nobody's turn comes, and nothing ends
+            self._groups.look_at(self)
+            self.look_who_leads()
+            self.leave_if_idle()
 
     def _hear(self, seq: int, run: Sequence[Entry]) -> None:
         """So many plain messages of one sender, in a row."""
@@ -290,11 +305,9 @@ class LocalGroup:
         nobody would be told what became of it.
         """
         self._groups.look_at(self)
-        if not self.is_in and self._groups.me in members:
-            self._line.is_open = True
-            self._move_line()
-            self._groups.arrivals.entered(self)
-        self._look_who_leads()
+        if self._groups.me in members:
+            self._is_now_in()
+        self.look_who_leads()
         self._box.hurry()
         self._send_votes()
 
@@ -383,7 +396,8 @@ class LocalGroup:
 
     # --- Leading, and time ---
 
-    def _look_who_leads(self) -> None:
+    def look_who_leads(self) -> None:
+        """Whether this node presides over the ballots, and what that demands now."""
         leads = self._groups.leads(self)
         if not leads:
             self._chair = None
@@ -401,7 +415,7 @@ class LocalGroup:
 
     def tick(self) -> None:
         """Time has passed."""
-        self._look_who_leads()
+        self.look_who_leads()
         if self._groups.now >= self._box.repeat_at:
             self._send_votes()
         if self._groups.now >= self._retry_at:

@@ -65,6 +65,9 @@ from .rules import Rules
 QUEUE_MAX = 10_000
 """Proposals that wait for their turn, joins apart; more are refused. Nobody should wait behind so many."""
 
+QUEUE_BYTES_MAX = 16 * 1024 * 1024
+"""What is proposed by them, in bytes: every member keeps it, and so does every checkpoint."""
+
 PROVIDERS_MAX = 10_000
 """Providers and joiners of one group: every ballot names them all."""
 
@@ -81,6 +84,16 @@ class Pending:
     def proposer(self) -> ProviderId:
         """The provider, or who wants to become one."""
         return (*self.id[:2], self.command.provider)
+
+    @property
+    def size(self) -> int:
+        """Of what is proposed, in bytes."""
+        command = self.command
+        if isinstance(command, cmd.ChangeState):
+            return len(command.value)
+        if isinstance(command, cmd.SendMessage):
+            return len(command.payload)
+        return len(command.data) if isinstance(command, cmd.Join) else 0
 
     @property
     def fails_if_busy(self) -> bool:
@@ -260,7 +273,9 @@ class ProcessGroup:
     def _propose(self, pending: Pending) -> None:
         is_join = isinstance(pending.command, cmd.Join)
         joins = sum(isinstance(one.command, cmd.Join) for one in self.queue)
-        if is_join and len(self.providers) + joins >= PROVIDERS_MAX:
+        size = pending.size
+        is_too_much = size > 0 and size + sum(one.size for one in self.queue) > QUEUE_BYTES_MAX
+        if is_too_much or (is_join and len(self.providers) + joins >= PROVIDERS_MAX):
             self._told.append(Refused(self.seq, pending.id, "full"))
         elif is_join:
             self.queue.append(pending)
@@ -334,6 +349,7 @@ class ProcessGroup:
         self._open(subject, BY_DEFAULT, BY_DEFAULT)
 
     def _open_joins(self, joins: list[Pending]) -> None:
+        invariant(not self._failures(), "somebody joins while a failure waits for its turn")
         for pending in joins:
             self.queue.remove(pending)
         joining = []

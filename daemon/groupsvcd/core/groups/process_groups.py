@@ -35,6 +35,8 @@ class ProcessGroups:
         self._by_id: dict[int, LocalGroup] = {}
         self._awake: dict[LocalGroup, None] = {}
         self._last_number = 0
+        self._last_proposal = 0
+        self._was_isolated = True
         self.arrivals = Arrivals(self)
 
     @property
@@ -48,9 +50,14 @@ class ProcessGroups:
         return self.turn.now
 
     def next_number(self) -> int:
-        """For a process or a proposal."""
+        """For a process."""
         self._last_number += 1
         return self._last_number
+
+    def next_proposal(self) -> int:
+        """For a proposal: they are many more than processes, and have numbers of their own."""
+        self._last_proposal += 1
+        return self._last_proposal
 
     # --- For processes ---
 
@@ -153,6 +160,15 @@ class ProcessGroups:
         local = self._by_id.get(votes.stream)
         if local is not None:
             local.on_votes((sender.name, sender.incarnation), votes)
+
+    def look(self) -> None:
+        """Within every step: a leader that has its lease again presides again, though nothing was ordered meanwhile."""
+        is_isolated = self._nodes.station.member.isolated
+        if is_isolated != self._was_isolated:
+            self._was_isolated = is_isolated
+            for local in [] if is_isolated else list(self._by_name.values()):
+                self.look_at(local)
+                local.look_who_leads()
 
     @property
     def deadline(self) -> float:

@@ -47,9 +47,6 @@ PHASES_MAX = 1_000
 RESERVED = ("_hosts", "_groups")
 """Groups that are always there and that nobody can join."""
 
-CODE_MAX = 2**63 - 1
-"""Of a leave: what fits where programs keep whole numbers."""
-
 Found = tuple[str, str] | None
 """A code, and the sentence; None if nothing is wrong."""
 

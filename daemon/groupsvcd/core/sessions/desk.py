@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from groupsvc.wire.client_messages import AnyClientRequest
+from groupsvc.wire.client_messages import REPLY_CODEC, AnyClientRequest, Told
+from groupsvc.wire.notices import AnyNotice
 
 from ..domain.member import Member
 from ..domain.requests import Requests
@@ -20,6 +21,9 @@ from .alarms import Alarms
 if TYPE_CHECKING:
     from .hosts import Hosts
     from .outside import Outside
+
+NUMBER_BYTES = 8
+"""A member's number on the wire, at most."""
 
 
 @attrs.define
@@ -36,6 +40,13 @@ class Desk:
     elsewhere: Callable[[int, AnyClientRequest], None]  # who answers what concerns no session
     outside: Outside = attrs.field(init=False)
     hosts: Hosts = attrs.field(init=False)
+    _sized: tuple[AnyNotice | None, int] = (None, 0)
+
+    def size_of(self, notice: AnyNotice) -> int:
+        """About how many bytes it takes to tell this; found out once for all who are told it in a row."""
+        if notice is not self._sized[0]:
+            self._sized = (notice, len(REPLY_CODEC.encode_one(Told(0, notice))) + NUMBER_BYTES)
+        return self._sized[1]
 
     @property
     def good_for(self) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from groupsvc.wire.client_messages import SubscribeAsk, Subscribed, Told
+from groupsvc.wire.client_messages import SubscribeAsk, Subscribed
 from groupsvc.wire.notices import AnyNotice, GroupView, Joined, Left, Provider, ProviderId
 
 from ..groups.commands import FailureCause
@@ -34,9 +34,6 @@ class HostWatch:
 
     def responds(self, *, does: bool) -> None:
         """Nobody waits for a subscriber."""
-
-    def catch_up(self) -> None:
-        """The list changes too rarely for anything to be left out."""
 
 
 class Hosts:
@@ -74,9 +71,10 @@ class Hosts:
         nodes = member.nodes
         gone: dict[str, list[ProviderId]] = {"leave": [], "node_failure": []}
         for name, provider in list(self._up.items()):
-            entry = nodes[name]
-            if entry.incarnation != provider.id[1] or entry.status != "up":
-                is_clean = entry.incarnation == provider.id[1] and entry.status == "gone"
+            entry = nodes.get(name)
+            is_same = entry is not None and entry.incarnation == provider.id[1]
+            if entry is None or not is_same or entry.status != "up":
+                is_clean = entry is not None and is_same and entry.status == "gone"
                 gone["leave" if is_clean else "node_failure"].append(provider.id)
                 del self._up[name]
         new: list[Provider] = []
@@ -94,4 +92,4 @@ class Hosts:
             notices.append(Joined(version, tuple(new), version))
         for watch in list(self._watches.values()):
             for notice in notices:
-                watch.session.tell(Told(watch.member, notice))
+                watch.session.tell_notice(watch.member, notice)

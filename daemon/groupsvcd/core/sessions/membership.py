@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from groupsvc.wire.client_messages import JoinAsk, JoinedAs, MemberLost, MessagesCame, OutcomeIs, Problem, Told
+from groupsvc.wire.client_messages import JoinAsk, JoinedAs, MemberLost, MessagesCame, OutcomeIs, Problem
 from groupsvc.wire.limits import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
 from groupsvc.wire.notices import AnyNotice, Ended, Joined, Left, ProviderId, Refused
 
@@ -109,7 +109,7 @@ class Membership:
             if not isinstance(notice, Joined) or all(provider.id != me for provider in notice.providers):
                 return  # of the same entry, and before we were in
             self._is_in(me, group)
-        self.session.tell(Told(self.member, notice))
+        self.session.tell_notice(self.member, notice)
         if isinstance(notice, Left) and self.provider in notice.providers:
             self._over()
 
@@ -161,7 +161,8 @@ class Membership:
         """Ordered messages; they come back."""
         size = sum(map(len, payloads))
         over = self._outstanding_bytes > 0 and self._outstanding_bytes + size > OUTSTANDING_BYTES_MAX
-        if self._outstanding + len(payloads) > OUTSTANDING_MAX or over:
+        assert self.local is not None
+        if self._outstanding + len(payloads) > OUTSTANDING_MAX or over or self.local.is_full:
             text = (
                 f"{self._outstanding} messages of this provider, {self._outstanding_bytes} bytes, are on their way;"
                 f" at most {OUTSTANDING_MAX} and {OUTSTANDING_BYTES_MAX} may be"
@@ -169,7 +170,6 @@ class Membership:
             )
             self.session.tell(Problem(request_id, "failed", "full", text))
             return
-        assert self.local is not None
         self._outstanding += len(payloads)
         self._outstanding_bytes += size
         self.local.say(self.member, payloads)
@@ -178,9 +178,6 @@ class Membership:
         """The program answers, or does not."""
         if self.local is not None and self.provider is not None:
             self.local.responds(self.member, does=does)
-
-    def catch_up(self) -> None:
-        """Providers miss nothing."""
 
     # --- Its end ---
 

@@ -64,7 +64,7 @@ class Proposing:
     def __init__(self, session: Session, request_id: int, about: str, timeout: float, local: LocalGroup) -> None:
         self._local = local
         self._processes = session.desk.processes
-        self.number = self._processes.next_number()
+        self.number = self._processes.next_proposal()
         self._call: Call = session.call(request_id, about, timeout, self._is_late)
 
     def propose(self, command: cmd.AnyProposal) -> None:

@@ -42,6 +42,7 @@ from groupsvc.wire.limits import (
     RESPONSIVE_S,
     TIMEOUT_S_MAX,
 )
+from groupsvc.wire.notices import AnyNotice
 
 from ..effects import ReplyToClient
 from ..groups.commands import FailureCause
@@ -70,9 +71,6 @@ class Part(Protocol):
     def responds(self, *, does: bool) -> None:
         """The program answers, or does not."""
 
-    def catch_up(self) -> None:
-        """There is room again for what had to be left out."""
-
 
 class Session:
     """One of them."""
@@ -88,6 +86,7 @@ class Session:
         self.calls: set[Call] = set()
         self.parts: dict[int, Part] = {}
         self.names: set[tuple[str, str]] = set()  # group and name of its providers, and of who is to be one
+        self.behind: dict[int, Callable[[], None]] = {}  # who has missed something, and how it catches up
         self.is_over = False
         self.ended: Callable[[Session], None] = lambda session: None
         self.is_responsive = True
@@ -105,7 +104,7 @@ class Session:
         if self._grace is not None:
             self._grace.take_back()
             self._grace = None
-        self._is_heard(is_responsive=True)
+        self._alive_at = self.desk.turn.now
         self._send(SessionIs(request_id, self.number, self.secret, self.taken, self.desk.good_for))
         self._tellings.connect(seen)
 
@@ -132,6 +131,14 @@ class Session:
             self._cannot_be_told(telling, size)
         else:
             self._put(telling, size)
+
+    def tell_notice(self, member: int, notice: AnyNotice) -> None:
+        """Something that happened in a group; all of its members on this node are told the same."""
+        size = self.desk.size_of(notice)
+        if size > TELLING_BYTES_MAX:
+            self._cannot_be_told(Told(member, notice), size)
+        else:
+            self._put(Told(member, notice), size)
 
     def tell_messages(self, messages: MessagesCame, size: int) -> None:
         """The same for what comes most: its size is known."""
@@ -215,15 +222,13 @@ class Session:
             return
         if self._tellings.can_be_counted(alive.seen):
             self._tellings.count(alive.seen)
-        self._is_heard(is_responsive=alive.is_responsive)
-        self._send(SessionAliveAck(alive.id, self.taken, self.desk.good_for))
-        if not self.is_crowded:
-            for part in list(self.parts.values()):
-                part.catch_up()
-
-    def _is_heard(self, *, is_responsive: bool) -> None:
         self._alive_at = self.desk.turn.now
-        self._responds(does=is_responsive)
+        self._responds(does=alive.is_responsive)
+        self._send(SessionAliveAck(alive.id, self.taken, self.desk.good_for))
+        if self.behind and not self.is_crowded:
+            behind, self.behind = self.behind, {}
+            for catch_up in behind.values():
+                catch_up()
 
     def _is_silent(self) -> None:
         left = self._alive_at + RESPONSIVE_S - self.desk.turn.now

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from groupsvc.wire.client_messages import MemberLost, NoticesMissed, SubscribeAsk, Subscribed, Told
+from groupsvc.wire.client_messages import MemberLost, NoticesMissed, SubscribeAsk, Subscribed
 from groupsvc.wire.notices import AnyNotice, ProviderId
 
 from ..groups.arrivals import Arrival
@@ -80,8 +80,9 @@ class Subscription:
             return
         if self._missed or self.session.is_crowded:
             self._missed += 1
+            self.session.behind[self.member] = self.catch_up
         else:
-            self.session.tell(Told(self.member, notice))
+            self.session.tell_notice(self.member, notice)
 
     def heard(self, seq: int, sender: ProviderId, payloads: Sequence[bytes]) -> None:
         """Messages are for providers."""
@@ -108,6 +109,7 @@ class Subscription:
     def _over(self) -> None:
         self.is_over = True
         self.session.parts.pop(self.member, None)
+        self.session.behind.pop(self.member, None)
 
     def end(self, cause: FailureCause) -> None:
         """It watches no longer."""

@@ -103,7 +103,7 @@ class Process:
         """Wants the state to be this."""
 
         def propose(local: LocalGroup, processes: ProcessGroups) -> None:
-            command = cmd.ChangeState(processes.next_number(), self.number, phases, BY_DEFAULT, value)
+            command = cmd.ChangeState(processes.next_proposal(), self.number, phases, BY_DEFAULT, value)
             local.propose(command, self.decided.append)
 
         self.act(propose)
@@ -112,7 +112,7 @@ class Process:
         """Wants to leave."""
 
         def propose(local: LocalGroup, processes: ProcessGroups) -> None:
-            command = cmd.Leave(processes.next_number(), self.number, BY_DEFAULT, BY_DEFAULT, 0)
+            command = cmd.Leave(processes.next_proposal(), self.number, BY_DEFAULT, BY_DEFAULT, 0)
             local.propose(command, self.decided.append)
 
         self.act(propose)

@@ -190,3 +190,23 @@ def test_the_last_to_leave_ends_the_group_and_its_name_is_free() -> None:
     nodes.run(1.0)
     assert 1 == len(again.view.providers)
     assert b"" == again.view.state
+
+
+def test_a_leader_that_was_cut_off_for_a_moment_presides_again() -> None:
+    """Nothing was ordered meanwhile, and it has no vote of its own to repeat: the votes of the others are enough."""
+    nodes = Processes()
+    processes = [nodes.start(node, state_phases="n", time_limit=2.15) for node in "DEF"]
+    processes[0].die()  # D leads the stream, and has no process in it any more
+    watcher = nodes.watch("D")
+    nodes.run(0.2)
+    processes[1].propose_state(b"red")
+    nodes.run(0.05)
+    nodes.cut("D", *[name for name in nodes.names if name != "D"])
+    nodes.run(2.2)  # the time of the phase is over while D may not say so
+    assert nodes.engines["D"].member.isolated
+    for process in processes[1:]:
+        process.vote("approve")
+    nodes.heal()
+    nodes.run(1.5)
+    assert "up" == nodes.engines["A"].member.nodes["D"].status
+    assert [b"red"] == [changed.value for changed in watcher.kinds(StateChanged)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvc.wire.client_messages import JoinedAs, OutcomeIs
+from groupsvc.wire.client_messages import GoodbyeAsk, JoinedAs, OutcomeIs
 from groupsvc.wire.notices import Joined
 
 from .applications import Applications
@@ -40,3 +40,44 @@ def test_a_vote_in_two_sessions_decides() -> None:
     answer = a.answer(number)
     assert isinstance(answer, OutcomeIs)
     assert answer.outcome.approved
+
+
+def test_who_left_and_comes_back_at_once_is_in_again() -> None:
+    """Its node leads, is about to leave, and stays: it need not be inserted once more."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    a.join()
+    b.join()
+    a.ask(GoodbyeAsk, a.member)
+    domain.run(0.005)
+    for _ in range(3):
+        assert isinstance(a.answer(a.join(wait=1.0)), JoinedAs)
+        a.ask(GoodbyeAsk, a.member)
+        domain.run(0.02)
+    assert isinstance(a.answer(a.join(wait=1.0)), JoinedAs)
+
+
+def test_the_only_member_can_leave_and_join_again() -> None:
+    domain = Applications()
+    a = domain.opened("D")
+    for _ in range(5):
+        assert isinstance(a.answer(a.join(wait=1.0)), JoinedAs)
+        a.ask(GoodbyeAsk, a.member)
+
+
+def test_a_durable_group_is_joined_again_after_all_its_nodes_were_restarted() -> None:
+    """Its node carries it already: nobody has to insert it."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    a.join(durable=True)
+    b.join()
+    a.propose_state(b"red")
+    domain.run(0.2)
+    domain.die("D", "E")
+    domain.run(3.0)
+    domain.boot("D", "E")
+    domain.run(4.0)
+    again = domain.opened("D")
+    answer = again.answer(again.join(create=False))
+    assert isinstance(answer, JoinedAs)
+    assert 1 == answer.view.state_version

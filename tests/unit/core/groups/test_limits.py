@@ -1,0 +1,178 @@
+"""What a group keeps has an end: outcomes, proposals that wait, what is said with votes; and messages cost little."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from groupsvc.wire.limits import OUTCOMES_KEPT
+from groupsvc.wire.notices import Ended, Message, PhaseOpened, Refused
+from groupsvcd.core.groups import commands as cmd
+from groupsvcd.core.groups import line as line_module
+from groupsvcd.core.groups.ballots import VOTE_MESSAGES_BYTES_MAX
+from groupsvcd.core.groups.ledger import OUTCOMES_BYTES_MAX
+from groupsvcd.core.groups.line import Line
+from groupsvcd.core.groups.local_group import end_of_run
+from groupsvcd.core.groups.papers import Paper
+from groupsvcd.core.groups.process_group import QUEUE_BYTES_MAX, ProcessGroup
+from groupsvcd.core.stream.entries import Entry
+
+from .assembly import Assembly, process
+
+MIB = 1024 * 1024
+
+
+def test_the_newest_outcomes_are_kept_and_are_part_of_the_group() -> None:
+    """A copy that was restored has the same, and the same bytes."""
+    group = Assembly()
+    group.join("A1")
+    for number in range(OUTCOMES_KEPT + 20):
+        group.propose_state("A1", b"%d" % number)
+    kept = group.group.ledger.outcomes
+    assert OUTCOMES_KEPT == len(kept)
+    assert [ended.outcome for ended in group.told(Ended)][-OUTCOMES_KEPT:] == [outcome for _, outcome in kept]
+    copy = ProcessGroup({})
+    copy.restore(group.group.snapshot())
+    assert kept == copy.ledger.outcomes
+    assert group.group.snapshot() == copy.snapshot()
+
+
+def test_of_a_large_outcome_the_votes_are_kept_and_not_what_was_proposed() -> None:
+    group = Assembly(state_phases="n")
+    group.join("A1")
+    group.propose_state("A1", b"x" * MIB)
+    group.answer(A1=Paper(1, "approve", message=b"y" * MIB))
+    (_, kept) = group.group.ledger.outcomes[-1]
+    assert (None, (), True) == (kept.subject.state, kept.messages, kept.approved)
+    assert [process("A1")] == [cast.provider for cast in kept.votes]
+    assert len(group.group.snapshot()) < MIB + OUTCOMES_BYTES_MAX
+
+
+def test_proposals_that_wait_are_bounded_in_bytes() -> None:
+    """What is over it is refused as full; everybody agrees on which."""
+    group = Assembly(state_phases="n")
+    group.join("A1")
+    for _ in range(QUEUE_BYTES_MAX // (4 * MIB) + 2):  # the first has its turn at once
+        group.propose_state("A1", b"x" * (4 * MIB))
+    assert ["full"] == [refused.why for refused in group.told(Refused)]
+    group.vote(A1="approve")
+    group.propose_state("A1", b"x" * (4 * MIB))
+    assert 1 == len(group.told(Refused))
+
+
+def test_what_is_said_with_votes_is_bounded_and_the_oldest_has_the_word_first() -> None:
+    """GS-25: what fits is shown to all."""
+    group = Assembly(state_phases="n")
+    group.join("A1", "B1", "C1")
+    group.propose_state("A1", b"red")
+    large = VOTE_MESSAGES_BYTES_MAX // 2
+    group.answer(
+        A1=Paper(1, "continue", message=b"a" * large),
+        B1=Paper(1, "continue", message=b"b" * large),
+        C1=Paper(1, "continue", message=b"c"),
+    )
+    shown = group.told(PhaseOpened)[-1].messages
+    assert [process("A1"), process("B1")] == [one.provider for one in shown]
+    group.answer(C1=Paper(1, "approve", message=b"c"), A1=Paper(1, "approve"), B1=Paper(1, "approve"))
+    kept = group.told(Ended)[-1].outcome.messages
+    assert [process("B1"), process("C1")] == [one.provider for one in kept]
+
+
+def test_messages_heard_in_a_row_are_the_same_as_one_by_one() -> None:
+    """And who has no say is not heard either way."""
+    for name in ("A1", "B1"):
+        one_by_one, in_a_row = Assembly(), Assembly()
+        for group in (one_by_one, in_a_row):
+            group.join("A1")
+        body = cmd.message_prefix(1) + b"hello"
+        for seq in range(2, 7):
+            one_by_one.notices += one_by_one.group.apply(seq, (name[0], 1), body)
+        heard = in_a_row.group.hear(2, 5, process(name))
+        assert (5 if heard else 0) == len(one_by_one.told(Message))
+        assert one_by_one.group.snapshot() == in_a_row.group.snapshot()
+
+
+@pytest.mark.parametrize(
+    "others, expected",
+    [
+        ([], 1),
+        ([("A", 1, b"\0\0\0\0\1y")] * 3, 4),
+        ([("A", 1, b"\0\0\0\0\1y"), ("A", 1, b"\0\0\0\0\2y")], 2),
+        ([("B", 1, b"\0\0\0\0\1y")], 1),
+        ([("A", 2, b"\0\0\0\0\1y")], 1),
+        ([("A", 1, b"\x94y")], 1),
+        ([("", 0, b"")], 1),
+    ],
+)  # fmt: skip
+def test_a_run_ends_where_the_sender_changes_or_it_is_no_message(
+    others: Sequence[tuple[str, int, bytes]], expected: int
+) -> None:
+    entries = [Entry("A", 1, 1, b"\0\0\0\0\1x"), *(Entry(origin, inc, 1, body) for origin, inc, body in others)]
+    assert expected == end_of_run(entries, 0)
+
+
+@pytest.mark.parametrize("body", [b"", b"\0", b"\0\0\0\0", b"\x94abcdef"])
+def test_what_is_no_whole_message_is_no_run(body: bytes) -> None:
+    assert 0 == end_of_run([Entry("A", 1, 1, body)], 0)
+
+
+# --- The line ---
+
+
+class Stream:
+    """Takes entries while it has room."""
+
+    def __init__(self) -> None:
+        self.room = 0
+        self.taken: list[bytes] = []
+
+    def submit(self, bodies: Sequence[bytes]) -> int:
+        """The number of the first, 0 if there is no room for all."""
+        if len(bodies) > self.room:
+            return 0
+        self.room -= len(bodies)
+        self.taken += bodies
+        return len(self.taken) - len(bodies) + 1
+
+
+def test_what_finds_no_room_goes_out_later_in_order() -> None:
+    stream = Stream()
+    line = Line(stream.submit)
+    numbers: list[int] = []
+    line.is_open = True
+    line.put([b"1", b"2"], submitted=numbers.append)
+    stream.room = 1
+    line.put([b"3"])  # there is room for it, but not before the others
+    assert ([], 2) == (stream.taken, len(line))
+    stream.room = 3
+    line.move()
+    assert [b"1", b"2", b"3"] == stream.taken
+    assert [2] == numbers
+
+
+def test_a_proposal_that_still_waits_can_be_taken_out() -> None:
+    stream = Stream()
+    line = Line(stream.submit)
+    line.put([b"1"], proposal=7)
+    line.put([b"2"], proposal=8)
+    assert line.take_out(7)
+    assert not line.take_out(7)
+    line.is_open, stream.room = True, 10
+    line.move()
+    assert [b"2"] == stream.taken
+    assert not line.take_out(8)
+
+
+def test_a_line_is_full_by_number_and_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_module, "COMMANDS_MAX", 3)
+    monkeypatch.setattr(line_module, "WAITING_BYTES_MAX", 100)
+    many, much = Line(lambda bodies: 0), Line(lambda bodies: 0)
+    for _ in range(3):
+        assert not many.is_full
+        many.put([b""])
+    assert many.is_full
+    much.put([b"x" * 100], proposal=1)
+    assert much.is_full
+    much.take_out(1)
+    assert not much.is_full
