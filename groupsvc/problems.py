@@ -21,6 +21,7 @@ from .errors import (
     UsageError,
     WouldBlock,
 )
+from .views import text_of
 from .wire.client_messages import Problem
 
 FAILED_BY_CODE: dict[str, type[Failed]] = {
@@ -47,7 +48,8 @@ def error_of(problem: Problem, what: str, *, group: str | None = None, ids: tupl
             return UsageError(text, group=group)
         case "unknown":
             text = f"it is not known whether it was possible to {what}: {problem.text}"
-            return OutcomeUnknown(text, ids, group=group)
+            named = (text_of(problem.proposal),) if problem.proposal is not None else ()
+            return OutcomeUnknown(text, ids or named, group=group)
         case "failed":
             code = problem.code.replace("-", " ").replace("_", " ")
             return FAILED_BY_CODE.get(code, Failed)(text, group=group)

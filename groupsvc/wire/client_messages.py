@@ -359,6 +359,7 @@ class Problem(ClientReply, tag=int(Kind.PROBLEM)):
     family: Literal["failed", "unknown", "usage"]
     code: str
     text: str
+    proposal: ProposalId | None = None  # of which it is unknown: how it ended can be asked for
 
 
 # --- What a session is told ------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from groupsvc.wire.client_messages import AnyClientReply, Problem
+from groupsvc.wire.notices import ProposalId
 
 from .alarms import Alarm
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 class Call:
     """A request that waits."""
 
-    __slots__ = ("_alarm", "_late", "about", "id", "is_open", "may_have_happened", "session")
+    __slots__ = ("_alarm", "_late", "about", "id", "is_open", "may_have_happened", "proposal", "session")
 
     def __init__(self, session: Session, id: int, about: str, timeout: float, late: Callable[[], None]) -> None:
         self.session = session
@@ -29,6 +30,7 @@ class Call:
         self.about = about  # for people: "join 'db'"
         self.is_open = True
         self.may_have_happened = False  # once it has left for where it is done
+        self.proposal: ProposalId | None = None  # if it is one: what can be asked for later
         self._late = late
         self._alarm: Alarm = session.desk.alarms.after(timeout, late)
 
@@ -51,7 +53,7 @@ class Call:
 
     def not_known(self, code: str, text: str) -> None:
         """It may have happened."""
-        self.answer(Problem(self.id, "unknown", code, text))
+        self.answer(Problem(self.id, "unknown", code, text, self.proposal))
 
     def give_up(self, reason: str) -> None:
         """What it waits for does not come any more."""
