@@ -43,8 +43,8 @@ VOTE_PROBLEMS: dict[VoteProblem, str] = {
     "no vote": "this provider has no vote in that phase; nothing was counted",
     "voted already": "this provider has voted in that phase; its first vote counts",
     "too large": (
-        f"the votes of this node's providers carry more than {VOTES_BYTES_MAX} bytes (VOTES_BYTES_MAX), or the state that"
-        f" is proposed and the message that is voted on more than {PAYLOAD_BYTES_MAX} (PAYLOAD_BYTES_MAX)"
+        f"the votes of this node's providers carry more than {VOTES_BYTES_MAX} bytes (VOTES_BYTES_MAX), or the state"
+        f" with this one and the message that is voted on more than {PAYLOAD_BYTES_MAX} (PAYLOAD_BYTES_MAX)"
     ),
 }
 
