@@ -41,6 +41,7 @@ WRONG: list[tuple[str, AttributeValue, str]] = [
     ("delivery", "soon", "attribute delivery = 'soon' must be safe or fast"),
     ("durable", 1, "attribute durable = 1 must be true or false"),
     ("machine", "yes", "attribute machine = 'yes' must be true or false"),
+    ("processes", 1, "attribute processes = 1 must be true or false"),
     ("on_quorum_lost", "pray", "attribute on_quorum_lost = 'pray' must be continue or dissolve or wait"),
     ("client_version", "v" * 65, f"attribute client_version = '{'v' * 65}' must be a text of at most 64 characters"),
     ("batch", "some", "attribute batch = 'some' must be none or joins or leaves or both"),

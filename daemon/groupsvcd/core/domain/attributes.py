@@ -137,6 +137,7 @@ ATTRIBUTES: dict[str, WholeNumber | YesOrNo | OneOf | Seconds | Text] = {
     "delivery": OneOf(_when_delivered),
     "durable": YesOrNo(),
     "machine": YesOrNo(),
+    "processes": YesOrNo(),
     "on_quorum_lost": OneOf(_when_quorum_is_lost),
     "client_version": Text(CLIENT_VERSION_CHARACTERS_MAX),
     "batch": _words("none", "joins", "leaves", "both"),

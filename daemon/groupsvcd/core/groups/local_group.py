@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from groupsvc.wire.notices import (
     FOR_SUBSCRIBERS,
@@ -32,6 +32,7 @@ from groupsvc.wire.notices import (
 )
 
 from ..nodegroups.controls import Ruled, decode_control
+from ..nodegroups.user import WhyNot
 from ..peer_messages import Votes
 from ..stream.entries import Entry
 from ..views import AttributeValue, NodeId
@@ -73,6 +74,8 @@ class LocalGroup:
         self.name = name
         self.entered_for = entered_for  # for whose sake this node asked for the group
         self.id = 0
+        self.refusal: WhyNot | Literal[""] = ""  # why this node does not get in
+        self.is_steward = False  # carries the group for the sake of its disk, until a process takes part
         self._groups = groups
         self._attributes: dict[str, AttributeValue] = {}
         self.group = ProcessGroup({})
@@ -102,6 +105,7 @@ class LocalGroup:
     def join(self, listener: Listener, number: int, name: str, data: bytes, decided: Decided) -> int:
         """A process wants to be a provider, under this number; returns that of its proposal."""
         self._processes[number] = listener
+        self.is_steward = False
         proposal = self._groups.next_proposal()
         self.propose(cmd.Join(proposal, number, cmd.BY_DEFAULT, cmd.BY_DEFAULT, name, data), decided)
         return proposal
@@ -109,6 +113,7 @@ class LocalGroup:
     def subscribe(self, listener: Listener, number: int) -> None:
         """A process wants to watch."""
         self._subscribers[number] = listener
+        self.is_steward = False
 
     def unsubscribe(self, number: int) -> None:
         """It does not any more."""
@@ -126,7 +131,7 @@ class LocalGroup:
 
     def leave_if_idle(self) -> None:
         """Nobody on this node takes part, or waits to: then it does not carry the group."""
-        is_busy = len(self._line) > 0 or self._errands or self._groups.arrivals.awaits(self.name)
+        is_busy = self.is_steward or len(self._line) > 0 or self._errands or self._groups.arrivals.awaits(self.name)
         if self.is_idle and not is_busy and not self._has_providers_here:
             self._groups.leave(self)
 
@@ -246,6 +251,10 @@ class LocalGroup:
             self._groups.soon(
                 self._is_now_in
             )  # the node was in before us; what we missed is delivered right after this
+
+    def refused(self, why: WhyNot) -> None:
+        """This node cannot take part; in words it is told as ``lost``."""
+        self.refusal = why
 
     def _is_now_in(self) -> None:
         """Our own insertion was delivered here: what our processes say from now on comes back to them."""

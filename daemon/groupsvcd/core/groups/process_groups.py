@@ -14,12 +14,16 @@ from collections.abc import Callable, Sequence
 from ..identity import Sender
 from ..nodegroups.group_settings import GroupSettings
 from ..nodegroups.node_groups import NodeGroups
+from ..nodegroups.user import Form
 from ..parameters import Timers
 from ..peer_messages import PeerMessage, Votes
 from ..turn import Turn
 from ..views import AttributeValue, NodeId
 from .arrivals import Arrival, Arrivals
 from .local_group import LocalGroup
+
+OURS: dict[str, AttributeValue] = {"processes": True}
+"""What tells the stream of a process group from others: its entries are commands."""
 
 LAGGED = "lagged: this node has missed entries that are no longer kept"
 
@@ -38,6 +42,7 @@ class ProcessGroups:
         self._last_proposal = 0
         self._was_isolated = True
         self.arrivals = Arrivals(self)
+        node_groups.came_back = self._came_back
 
     @property
     def me(self) -> NodeId:
@@ -66,13 +71,24 @@ class ProcessGroups:
         local = self._by_name.get(name)
         if local is None:
             self._by_name[name] = local = LocalGroup(self, name)
-            self._nodes.join(name, attributes, local, local)
+            self._nodes.join(name, {**attributes, **OURS}, local, local)
         return local
 
     def enter(self, name: str, arrival: Arrival) -> None:
         """The same for the first of those who wait for it; he is told what came of it."""
         self._by_name[name] = local = LocalGroup(self, name, arrival)
-        self._nodes.join(name, arrival.attributes, local, local, form=arrival.form)
+        attributes = {**arrival.attributes, **OURS}
+        self._nodes.join(name, attributes, local, local, form=arrival.form, refused=local.refused)
+
+    def _came_back(self, name: str) -> None:
+        """This node has come back to a durable group: it may lead, so it presides, though none of its processes is in.
+
+        It stays until a process of it that took part has left, as with everything durable.
+        """
+        if name not in self._by_name:
+            self._by_name[name] = local = LocalGroup(self, name)
+            local.is_steward = True
+            self._nodes.join(name, OURS, local, local, form=Form.NEVER)
 
     def get(self, name: str) -> LocalGroup | None:
         """The same, if there is any."""

@@ -29,6 +29,11 @@ class GroupSettings:
         return self._values.get("machine") is True
 
     @property
+    def processes(self) -> bool:
+        """Whether the stream is that of a process group."""
+        return self._values.get("processes") is True
+
+    @property
     def fast(self) -> bool:
         """Whether members deliver on arrival, before k servers hold an entry."""
         return self._values.get("delivery") == "fast"
@@ -93,6 +98,7 @@ class GroupSettings:
             "delivery": "safe",
             "durable": False,
             "machine": False,
+            "processes": False,
             "on_quorum_lost": "wait" if self.durable else "continue",
             **RULES_BY_DEFAULT,
         }

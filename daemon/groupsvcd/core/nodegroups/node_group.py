@@ -49,7 +49,7 @@ class NodeGroup:
 
     __slots__ = (
         "_activate", "_batch", "_batch_first", "_changed_at", "_inserted_seq", "_is_handing_up", "_over",
-        "_repeat_at", "_shown", "_timers", "_wait", "attributes", "begins", "carrier", "confirmations",
+        "_repeat_at", "_shown", "_timers", "_wait", "attributes", "begins", "came_back", "carrier", "confirmations",
         "entrance", "id", "is_to_leave", "key", "known_as", "late", "leaving", "name", "participants", "phase",
         "returning", "roll", "seat", "settings", "station", "submitter", "touch", "turn", "with_lease",
     )  # fmt: skip  # a node has thousands
@@ -58,7 +58,7 @@ class NodeGroup:
         self, key: int, station: Station, name: str, attributes: dict[str, AttributeValue], *,
         known_as: Callable[[int, NodeGroup], Submitter], activate: Callable[[int, int], None],
         over: Callable[[NodeGroup], None], touch: Callable[[NodeGroup], None],
-        with_lease: Callable[[Callable[[], None]], None],
+        with_lease: Callable[[Callable[[], None]], None], came_back: Callable[[NodeGroup], None],
     ) -> None:  # fmt: skip
         self.key = key  # never used again on this node
         self.station = station
@@ -82,6 +82,7 @@ class NodeGroup:
         self._over = over
         self.touch = touch
         self.with_lease = with_lease
+        self.came_back = came_back  # told that the disk knows the group, and no program takes part yet
         self._timers = station.parameters.timers
         self._batch: list[Entry] = []
         self._batch_first = 0

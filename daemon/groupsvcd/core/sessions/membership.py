@@ -21,9 +21,9 @@ from groupsvc.wire.notices import AnyNotice, Ended, Joined, Left, ProviderId, Re
 from ..groups.arrivals import Arrival
 from ..groups.commands import FailureCause
 from ..groups.process_group import ProcessGroup
-from ..nodegroups.user import Form, TurnedAway
+from ..nodegroups.user import Form
 from .attributes import attributes_of
-from .refusals import of_refused
+from .refusals import WORDS
 
 if TYPE_CHECKING:
     from ..groups.local_group import LocalGroup
@@ -52,7 +52,7 @@ class Membership:
         self._proposal = 0
         self._outstanding = 0  # messages that did not come back yet
         self._outstanding_bytes = 0
-        self._call = session.call(ask.id, f"join {ask.group!r}", ask.timeout, self._is_late)
+        self._call = session.call(ask.id, ask.timeout, self._is_late)
         self._arrival = Arrival(ask.attributes, FORMS[ask.create], self._admitted, self._turned_away)
         session.parts[self.member] = self
         session.names.add((self.group, self.name))
@@ -67,16 +67,13 @@ class Membership:
         self.local = local
         if local.is_full:
             self._over()
-            self._call.fail(
-                "full", f"join {self.group!r}: too much waits for room in this group on this node; try later"
-            )
+            self._call.fail("full", "too much waits for room in this group on this node; try later")
         else:
             self._proposal = local.join(self, self.member, self.name, self._data, self._decided)
 
-    def _turned_away(self, reason: str) -> None:
+    def _turned_away(self, code: str, reason: str) -> None:
         self._over()
-        code = reason.kind if isinstance(reason, TurnedAway) else "refused"
-        self._call.fail(code, f"join {self.group!r}: {reason}")
+        self._call.fail(code, reason)
 
     def _decided(self, how: Ended | Refused | None) -> None:
         """The join has ended; if it was approved we know already."""
@@ -87,16 +84,14 @@ class Membership:
             proposal = (*self.session.desk.processes.me, self._proposal)
             self._call.answer(OutcomeIs(self._call.id, proposal, how.seq, how.outcome))
         elif isinstance(how, Refused):
-            self._call.fail(*of_refused(how, f"join {self.group!r}"))
+            self._call.fail(*WORDS[how.why])
         else:
-            self._call.not_known(
-                "lost", f"join {self.group!r}: this node has lost the group; look whether you are in it"
-            )
+            self._call.not_known("lost", "this node has lost the group; look whether you are in it")
 
     def _is_late(self) -> None:
         """Nobody waits for it any longer; if it was approved meanwhile, this is its goodbye."""
         self.end("goodbye")
-        self._call.fail("timed out", f"join {self.group!r}: not approved in time; it was withdrawn")
+        self._call.fail("timed out", "not approved in time; it was withdrawn")
 
     # --- What it is told ---
 
@@ -153,7 +148,7 @@ class Membership:
         if was_in:
             self.session.tell(MemberLost(self.member, dissolved=False, reason=reason))
         else:
-            self._call.not_known("lost", f"join {self.group!r}: {reason}; look whether you are in it")
+            self._call.not_known("lost", f"{reason}; look whether you are in it")
 
     # --- What it does ---
 
@@ -194,4 +189,6 @@ class Membership:
         if self.local is None:
             self.session.desk.processes.arrivals.give_up(self.group, self._arrival)
         else:
+            if cause == "overrun":
+                self.responds(does=False)  # that it does not read is said before it goes
             self.local.is_no_more(self.member, cause)

@@ -198,10 +198,10 @@ class Session:
         else:
             handler(self, request)
 
-    def call(self, request_id: int, about: str, timeout: float, late: Callable[[], None]) -> Call:
+    def call(self, request_id: int, timeout: float, late: Callable[[], None]) -> Call:
         """A request that waits for its answer, so many seconds at most."""
         wait = min(max(timeout, 0.0), TIMEOUT_S_MAX) if math.isfinite(timeout) else TIMEOUT_S_MAX
-        call = Call(self, request_id, about, wait, late)
+        call = Call(self, request_id, wait, late)
         self.calls.add(call)
         return call
 

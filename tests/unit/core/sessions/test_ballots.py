@@ -121,6 +121,7 @@ def test_a_provider_that_goes_at_once_is_told_nothing_more(kind: type[GoodbyeAsk
     domain.run(0.2)
     assert told == len(a.told)
     assert [cause] == [left.cause for left in c.notices(Left)]
+    assert (["overrun"] == [cause]) == ([False] == [one.does for one in c.notices(Responsive)])
 
 
 def test_busy_and_stale_are_told_as_such() -> None:

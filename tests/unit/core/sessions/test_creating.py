@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvc.wire.client_messages import JoinedAs, Problem, Subscribed
+from groupsvc.wire.client_messages import JoinedAs, LookUpAsk, Problem, Subscribed
 from groupsvc.wire.notices import Joined, StateChanged
 
 from .applications import Applications
@@ -138,3 +138,16 @@ def test_a_program_that_dies_on_its_way_in_leaves_nothing_behind() -> None:
     domain.run(8.0)
     assert not _is_there(domain, "db")
     assert ["none"] == domain.roles("D", "db")
+
+
+def test_a_group_that_is_none_of_processes_cannot_be_joined_and_the_text_says_why() -> None:
+    """A daemon carries it, because somebody looked it up and had it formed."""
+    domain = Applications()
+    a = domain.opened("D")
+    a.ask(LookUpAsk, "db", True, 5.0)
+    domain.run(0.5)
+    for number in (a.join(), a.subscribe()):
+        problem = a.answer(number)
+        assert isinstance(problem, Problem)
+        assert ("failed", "attributes mismatch") == (problem.family, problem.code)
+        assert "no group of processes" in problem.text
