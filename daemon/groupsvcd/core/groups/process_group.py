@@ -145,7 +145,7 @@ class ProcessGroup:
         self.ready: dict[Literal["joins", "leaves"], int] = {"joins": 0, "leaves": 0}  # what was batched until there
         self.ledger = Ledger()
         self._told: list[AnyNotice] = []
-        self._had_providers = False  # before this entry
+        self._is_ending = False  # by this entry, unless somebody joins with it
 
     @property
     def view(self) -> GroupView:
@@ -211,7 +211,7 @@ class ProcessGroup:
     def _begin(self, seq: int) -> None:
         invariant(seq > self.seq, f"entry {seq} is applied after {self.seq}")
         self.seq = seq
-        self._had_providers = bool(self.providers)
+        self._is_ending = False
 
     def _end(self) -> list[AnyNotice]:
         self._take_turns()
@@ -351,7 +351,7 @@ class ProcessGroup:
                 self._open_rest(rest)
             else:
                 break
-        if self._had_providers and not self.providers:
+        if self._is_ending and not self.providers:
             self._told.append(Emptied(self.seq))
 
     # --- Opening ---
@@ -519,8 +519,10 @@ class ProcessGroup:
             self.unresponsive.discard(provider)
         if leaving:
             self.fence += 1
-        if not self.providers:
+        was_cut_off = all(cause == "node_failure" for cause, _ in alike)
+        if not self.providers and not (self.rules.durable and was_cut_off):  # what is on disks waits for the nodes
             self.state = b""  # it was kept as long as somebody was there
+            self._is_ending = True
         for (cause, code), providers in alike.items():
             self._told.append(Left(self.seq, tuple(providers), cause, self.fence, code, subject.reason))
         self._refuse([one for one in self.queue if one.proposer in leaving], "not_a_member")

@@ -52,6 +52,11 @@ class Rules:
         return self.attributes.get("batch", "none") in (what, "both")
 
     @property
+    def durable(self) -> bool:
+        """Whether the group is on disks, and so outlives the failure of all its nodes."""
+        return self.attributes.get("durable") is True
+
+    @property
     def batch_window(self) -> float:
         """For how long, in seconds."""
         return self._seconds("batch_window", BATCH_WINDOW_S)

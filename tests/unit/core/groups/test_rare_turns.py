@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from groupsvc.wire.notices import AttributesChanged, Ended, Joined, Left, PhaseOpened
+from groupsvc.wire.notices import AttributesChanged, Emptied, Ended, Joined, Left, PhaseOpened
 from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups.commands import BY_DEFAULT
 from groupsvcd.core.groups.papers import Paper
 from groupsvcd.core.groups.rules import CHANGEABLE
+from groupsvcd.core.views import AttributeValue
 
 from .assembly import Assembly, process
 
 
-def _assembly(*names: str, **attributes: str | float) -> Assembly:
+def _assembly(*names: str, **attributes: AttributeValue) -> Assembly:
     """These are providers; only what the attributes name is voted on."""
     group = Assembly(**attributes)
     for name in names:
@@ -102,3 +103,15 @@ def test_only_what_a_change_has_an_effect_on_can_be_changed() -> None:
     """GS-22: how often checkpoints are taken is settled with the stream, so nobody is told that it was changed."""
     rules = {"batch", "batch_window", "default_vote", "time_limit"}
     assert rules == {name for name in CHANGEABLE if not name.endswith("_phases")}
+
+
+def test_the_state_of_a_durable_group_outlives_the_failure_of_all_its_nodes() -> None:
+    """GS-31, SAM-11: who comes when they are back finds it; but it ends with the last process that leaves."""
+    group = _assembly("A1", "B1", durable=True)
+    group.propose_state("A1", b"red")
+    group.fail_nodes("A", "B")
+    assert ("", b"red", []) == (group.names, group.group.view.state, group.told(Emptied))
+    group.join("C1")
+    assert ("C1", b"red", 1) == (group.names, group.group.view.state, group.group.view.state_version)
+    group.leave("C1")
+    assert (b"", 1) == (group.group.view.state, len(group.told(Emptied)))
