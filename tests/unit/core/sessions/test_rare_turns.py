@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from groupsvc.wire.client_messages import CastVote, JoinedAs, LeaveAsk, OutcomeAsk, OutcomeIs, Problem, SendAsk, Told
+from groupsvc.wire.client_messages import (
+    CastVote,
+    GoodbyeAsk,
+    JoinedAs,
+    LeaveAsk,
+    OutcomeAsk,
+    OutcomeIs,
+    Problem,
+    SendAsk,
+    Told,
+)
 from groupsvc.wire.limits import PAYLOAD_BYTES_MAX
 from groupsvc.wire.notices import Ended, Joined, Left, PhaseOpened, StateChanged
 from groupsvcd.core.events import LocalCall
@@ -96,3 +106,23 @@ def test_a_batch_of_joins_that_is_too_much_for_one_ballot_is_several(monkeypatch
         application.join(data=b"x" * 100, name=str(number), wait=0.0)
     domain.run(3.0)
     assert [1, 2, 2, 1] == [len(joined.providers) for joined in first.notices(Joined)]
+
+
+def test_who_waits_for_a_group_while_its_node_leads_the_one_before_presides_over_its_own() -> None:
+    """D leads a group that A has left; B waits there when D has its lease again, and forms the next under that name."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("D")
+    a.join(state_phases="n")
+    domain.cut("D", *[name for name in domain.names if name != "D"])
+    a.ask(GoodbyeAsk, a.member)
+    domain.run(0.5)
+    number = b.join(state_phases="n", timeout=20.0, wait=0.0)
+    domain.run(1.7)
+    domain.heal()
+    domain.run(6.0)
+    assert isinstance(b.answer(number), JoinedAs)
+    proposed = b.propose_state(b"red")
+    domain.run(0.1)
+    b.vote("approve")
+    domain.run(0.5)
+    assert isinstance(b.answer(proposed), OutcomeIs)
