@@ -353,13 +353,16 @@ class Done(ClientReply, tag=int(Kind.DONE)):
 
 
 class Problem(ClientReply, tag=int(Kind.PROBLEM)):
-    """It did not (``failed``), may have (``unknown``), or was asked wrongly (``usage``)."""
+    """It did not (``failed``), may have (``unknown``), or was asked wrongly (``usage``).
+
+    ``proposal``: what to ask about later (``OutcomeAsk``), if it is not known how a proposal ended.
+    """
 
     id: int
     family: Literal["failed", "unknown", "usage"]
     code: str
     text: str
-    proposal: ProposalId | None = None  # of which it is unknown: how it ended can be asked for
+    proposal: ProposalId | None = None
 
 
 # --- What a session is told ------------------------------------------------------------------------------

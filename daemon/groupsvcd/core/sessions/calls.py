@@ -29,7 +29,7 @@ class Call:
         self.id = id
         self.is_open = True
         self.may_have_happened = False  # once it has left for where it is done
-        self.proposal: ProposalId | None = None  # if it is one: what can be asked for later
+        self.proposal: ProposalId | None = None  # what to ask about later, if it is one
         self._late = late
         self._alarm: Alarm = session.desk.alarms.after(timeout, late)
 

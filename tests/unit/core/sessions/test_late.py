@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvc.wire.client_messages import OutcomeIs
+from groupsvc.wire.client_messages import OutcomeAsk, OutcomeIs
 from groupsvc.wire.notices import Joined, Left, StateChanged
 from groupsvcd.core.peer_messages import PeerMessage, Submit
 
@@ -79,12 +79,18 @@ def test_a_proposal_that_had_no_turn_is_withdrawn_and_failed() -> None:
 
 
 def test_a_proposal_whose_ballot_runs_is_not_known_and_can_be_asked_for() -> None:
-    domain, a, _ = _two(state_phases="n")
+    domain, a, b = _two(state_phases="n")
     number = a.propose_state(b"red", timeout=0.5)
     domain.run(0.7)
     assert [] == a.answers(number)
     domain.run(0.2)
     assert ("unknown", "timed out") == a.problem(number)
+    a.vote("approve")
+    b.vote("approve")
+    domain.run(0.2)
+    later = a.answer(a.ask(OutcomeAsk, a.member, a.answer(number).proposal))  # type: ignore[union-attr]
+    assert isinstance(later, OutcomeIs)
+    assert later.outcome.approved
 
 
 def test_a_proposal_that_ends_in_the_last_moment_has_its_outcome() -> None:
