@@ -17,6 +17,7 @@ from groupsvc.errors import (
     TimedOut,
     UsageError,
 )
+from groupsvc.problems import error_of
 from groupsvc.session_machine import StateDue
 from groupsvc.session_states import LEGAL, SessionState
 from groupsvc.wire import client_messages as wire
@@ -169,6 +170,13 @@ class TestCalls:
         assert isinstance(ask, wire.OutcomeAsk)
         assert ("n1", 7, 55) == ask.proposal
         assert not done_later.is_done
+
+    def test_a_proposal_whose_end_is_not_known_is_named(self) -> None:
+        """``group.outcome`` can be asked for it."""
+        problem = wire.Problem(1, "unknown", "timed out", "not decided in time", ("n1", 2, 7))
+        error = error_of(problem, "change the state", group="db")
+        assert isinstance(error, OutcomeUnknown)
+        assert ("n1/2/7",) == error.ids
 
     def test_no_answer_to_a_change_may_have_happened_and_the_deadline_is_the_daemons_and_a_little(
         self, line: Line

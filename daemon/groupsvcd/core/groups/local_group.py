@@ -25,6 +25,7 @@ from groupsvc.wire.notices import (
     AnyNotice,
     Emptied,
     Ended,
+    Joined,
     Left,
     PhaseOpened,
     ProposalId,
@@ -81,6 +82,7 @@ class LocalGroup:
         self._attributes: dict[str, AttributeValue] = {}
         self.group = ProcessGroup({})
         self._processes: dict[int, Listener] = {}  # providers, and who wants to be one, by number
+        self._told_in: set[int] = set()  # those of them that were told that they are in, and not that they are out
         self._subscribers: dict[int, Listener] = {}
         self._proposals: dict[int, Decided] = {}
         self._line = Line(lambda bodies: groups.submit(self, bodies))
@@ -260,8 +262,17 @@ class LocalGroup:
         """Our own insertion was delivered here: what our processes say from now on comes back to them."""
         if not self.is_in and self._groups.get(self.name) is self:
             self._line.is_open = True
+            self._disown_strays()
             self._move_line()
             self._groups.arrivals.entered(self)
+
+    def _disown_strays(self) -> None:
+        """Processes of this node that have lost the group, which the node then did not leave, are none any more."""
+        strays = sorted(
+            {process[2] for process in self.group.processes_of((self._groups.me,))} - self._processes.keys()
+        )
+        if strays:
+            self._submit(cmd.encode(cmd.ProvidersFailed(tuple((number, "failure") for number in strays))))
 
     def delivered(self, first_seq: int, entries: Sequence[Entry]) -> None:
         """The next entries."""
@@ -298,8 +309,7 @@ class LocalGroup:
         """So many plain messages of one sender, in a row."""
         sender = (run.origin, run.incarnation, cmd.sender_of(bodies[0]))
         if self.group.hear(seq, len(bodies), sender):
-            me, providers = self._groups.me, self.group.providers
-            listeners = [one for number, one in self._processes.items() if (*me, number) in providers]
+            listeners = [one for number, one in self._processes.items() if number in self._told_in]
             if listeners:
                 payloads = tuple(map(_payload, bodies))
                 for listener in listeners:
@@ -327,6 +337,7 @@ class LocalGroup:
         """This node carries the group no longer."""
         self._groups.forget(self)
         processes, self._processes = self._processes, {}
+        self._told_in = set()
         subscribers, self._subscribers = self._subscribers, {}
         proposals, self._proposals = self._proposals, {}
         self._box.empty()
@@ -361,6 +372,7 @@ class LocalGroup:
     # --- Telling ---
 
     def _tell(self, notices: list[AnyNotice]) -> None:
+        """What follows from one entry. A provider is told of it from its own ``Joined`` on, and up to its ``Left``."""
         group, me = self.group, self._groups.me
         for notice in notices:
             if isinstance(notice, Refused):
@@ -368,8 +380,10 @@ class LocalGroup:
                 continue
             if isinstance(notice, PhaseOpened):
                 self._box.empty()
+            elif isinstance(notice, Joined):
+                self._told_in.update(provider.id[2] for provider in notice.providers if provider.node == me)
             for number, listener in list(self._processes.items()):
-                if (*me, number) in group.providers or _is_about(notice, (*me, number)):
+                if number in self._told_in:
                     listener.told(notice, group)
             if isinstance(notice, FOR_SUBSCRIBERS):
                 for listener in list(self._subscribers.values()):
@@ -400,6 +414,7 @@ class LocalGroup:
         for provider in left.providers:
             if provider[:2] == self._groups.me:
                 self._processes.pop(provider[2], None)
+                self._told_in.discard(provider[2])
 
     def _dissolve(self) -> None:
         subscribers, self._subscribers = self._subscribers, {}
@@ -432,11 +447,6 @@ class LocalGroup:
             self._send_votes()
         if self._groups.now >= self._retry_at:
             self._move_line()
-
-
-def _is_about(notice: AnyNotice, process: ProviderId) -> bool:
-    """Whether this is the last thing that a provider is told: that it is one no longer."""
-    return isinstance(notice, Left) and process in notice.providers
 
 
 _head = itemgetter(slice(cmd.MESSAGE_HEAD_BYTES))

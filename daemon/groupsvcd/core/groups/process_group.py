@@ -9,14 +9,14 @@ the rest as they came. A death is shown at once (``Failing``), whatever runs; th
 Plain messages wait for nothing.
 
 Rules that hold here and are checked here (GS-30): nobody leaves who did not join, or twice; nobody joins while somebody
-who failed waits to be dealt with, unless that waits for its batch; who is failing neither votes nor proposes.
+who failed waits to be dealt with, be it for its batch; who is failing neither votes nor proposes.
 
 Nothing here has a clock, and no dict is iterated in an order that depends on anything but the stream.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import attrs
@@ -67,6 +67,9 @@ QUEUE_MAX = 10_000
 
 QUEUE_BYTES_MAX = 16 * 1024 * 1024
 """What is proposed by them, in bytes: every member keeps it, and so does every checkpoint."""
+
+BATCH_BYTES_MAX = 1024 * 1024
+"""Data of those who join with one ballot: everybody is told of it in one frame. Who comes after that has the next."""
 
 PROVIDERS_MAX = 10_000
 """Providers and joiners of one group: every ballot names them all."""
@@ -142,7 +145,7 @@ class ProcessGroup:
         self.ready: dict[Literal["joins", "leaves"], int] = {"joins": 0, "leaves": 0}  # what was batched until there
         self.ledger = Ledger()
         self._told: list[AnyNotice] = []
-        self._had_providers = False  # before this entry
+        self._is_ending = False  # by this entry, unless somebody joins with it
 
     @property
     def view(self) -> GroupView:
@@ -208,7 +211,7 @@ class ProcessGroup:
     def _begin(self, seq: int) -> None:
         invariant(seq > self.seq, f"entry {seq} is applied after {self.seq}")
         self.seq = seq
-        self._had_providers = bool(self.providers)
+        self._is_ending = False
 
     def _end(self) -> list[AnyNotice]:
         self._take_turns()
@@ -251,17 +254,25 @@ class ProcessGroup:
         if process in self.providers and process not in self.failing:
             self.failing[process] = (cause, self.seq)
             self._told.append(Failing(self.seq, process, cause))
-        elif ballot is not None and any(one.id == process for one in ballot.subject.joining):
+        elif (
+            ballot is not None
+            and process not in ballot.gone  # its process may have ended before its node
+            and any(one.id == process for one in ballot.subject.joining)
+        ):
             ballot.gone = (*ballot.gone, process)
             if len(ballot.gone) == len(ballot.subject.joining):
                 self._conclude(ballot, approved=False, reason="default_reject")
 
     def _nodes_are_no_more(self, nodes: tuple[NodeId, ...]) -> None:
+        for process in self.processes_of(nodes):
+            self._is_no_more(process, "node_failure")
+
+    def processes_of(self, nodes: tuple[NodeId, ...]) -> list[ProviderId]:
+        """Who of these nodes is a provider, or wants to be."""
         joining = self.ballot.subject.joining if self.ballot is not None else ()
         waiting = (one.proposer for one in self.queue)
         known = dict.fromkeys((*self.providers, *(one.id for one in joining), *waiting))
-        for process in [one for one in known if one[:2] in nodes]:
-            self._is_no_more(process, "node_failure")
+        return [one for one in known if one[:2] in nodes]
 
     def _responds(self, provider: ProviderId, *, does: bool) -> None:
         if self._has_a_say(provider) and does == (provider in self.unresponsive):
@@ -300,9 +311,12 @@ class ProcessGroup:
         return list(self.failing)[:1]
 
     def _joins(self) -> list[Pending]:
+        """Who may join now: nobody, as long as somebody who failed is still listed (GS-30)."""
+        if self.failing:
+            return []
         joins = [one for one in self.queue if isinstance(one.command, cmd.Join)]
         if self.rules.batches("joins") and self.providers:
-            return [one for one in joins if one.seq <= self.ready["joins"]]
+            return _fitting(one for one in joins if one.seq <= self.ready["joins"])
         return joins[:1]
 
     def _rest(self) -> list[Pending]:
@@ -337,7 +351,7 @@ class ProcessGroup:
                 self._open_rest(rest)
             else:
                 break
-        if self._had_providers and not self.providers:
+        if self._is_ending and not self.providers:
             self._told.append(Emptied(self.seq))
 
     # --- Opening ---
@@ -349,7 +363,7 @@ class ProcessGroup:
         self._open(subject, BY_DEFAULT, BY_DEFAULT)
 
     def _open_joins(self, joins: list[Pending]) -> None:
-        invariant(not self._failures(), "somebody joins while a failure waits for its turn")
+        invariant(not self.failing, "somebody joins while a failure waits for its turn")
         for pending in joins:
             self.queue.remove(pending)
         joining = []
@@ -378,8 +392,13 @@ class ProcessGroup:
         )  # fmt: skip
         match command:
             case cmd.Leave():
+                codes = {one.proposer: one.command.code for one in reversed(rest) if isinstance(one.command, cmd.Leave)}
                 leaving = tuple(dict.fromkeys(one.proposer for one in rest))
-                subject = replace(subject, leaving=leaving, cause="leave", code=command.code)
+                is_same = len(set(codes.values())) == 1
+                subject = replace(
+                    subject, leaving=leaving, cause="leave", code=command.code if is_same else 0,
+                    codes=() if is_same else tuple(codes[one] for one in leaving),
+                )  # fmt: skip
             case cmd.Expel():
                 subject = replace(subject, leaving=targets, cause="expelled", reason=command.reason)
             case cmd.ChangeState():
@@ -472,6 +491,8 @@ class ProcessGroup:
             self._told.append(Message(self.seq, subject.proposer, subject.payload))
         elif subject.kind == "attributes":
             self.rules.attributes.update(subject.changes)
+            if any(name == "default_vote" for name, _ in subject.changes):
+                self.default_vote = self.rules.default_vote
             self._told.append(AttributesChanged(self.seq, subject.changes))
         if ballot.state is not None:
             self.state = ballot.state
@@ -487,21 +508,36 @@ class ProcessGroup:
 
     def _remove(self, subject: Subject) -> None:
         leaving = tuple(one for one in subject.leaving if one in self.providers)
-        by_cause: dict[Cause, list[ProviderId]] = {}
+        codes = dict(zip(subject.leaving, subject.codes, strict=False))
+        alike: dict[tuple[Cause, int], list[ProviderId]] = {}  # one notice for all who leave in the same way
         for provider in leaving:
             cause = self.failing[provider][0] if subject.kind == "failure" else subject.cause
             assert cause is not None
-            by_cause.setdefault(cause, []).append(provider)
+            alike.setdefault((cause, codes.get(provider, subject.code)), []).append(provider)
             del self.providers[provider]
             self.failing.pop(provider, None)
             self.unresponsive.discard(provider)
         if leaving:
             self.fence += 1
-        if not self.providers:
+        was_cut_off = all(cause == "node_failure" for cause, _ in alike)
+        if not self.providers and not (self.rules.durable and was_cut_off):  # what is on disks waits for the nodes
             self.state = b""  # it was kept as long as somebody was there
-        for cause, providers in by_cause.items():
-            self._told.append(Left(self.seq, tuple(providers), cause, self.fence, subject.code, subject.reason))
+            self._is_ending = True
+        for (cause, code), providers in alike.items():
+            self._told.append(Left(self.seq, tuple(providers), cause, self.fence, code, subject.reason))
         self._refuse([one for one in self.queue if one.proposer in leaving], "not_a_member")
+
+
+def _fitting(joins: Iterable[Pending]) -> list[Pending]:
+    """The first of these that fit into one ballot: at least one."""
+    batch: list[Pending] = []
+    size = 0
+    for one in joins:
+        size += one.size
+        if batch and size > BATCH_BYTES_MAX:
+            break
+        batch.append(one)
+    return batch
 
 
 KINDS: dict[type, Kind] = {

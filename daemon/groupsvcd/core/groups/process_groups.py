@@ -148,9 +148,14 @@ class ProcessGroups:
         return self._nodes.sync(local.name, local, told)
 
     def leads(self, local: LocalGroup) -> bool:
-        """Whether this node leads the group, and may: it has its lease."""
+        """Whether this node leads the group, and may: it has its lease.
+
+        What it leads under that name may still be the group before, while ``local`` waits for the next.
+        """
         seat = self._nodes.seat_of(local.name)
-        return seat is not None and seat.leading is not None and not self._nodes.station.member.isolated
+        if seat is None or seat.group.id != local.id:
+            return False
+        return seat.leading is not None and not self._nodes.station.member.isolated
 
     def rule(self, local: LocalGroup, body: bytes) -> None:
         """Order a ruling, which only the leader does: after what is being handed up now."""

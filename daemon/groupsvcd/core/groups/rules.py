@@ -33,9 +33,7 @@ RULES_BY_DEFAULT: dict[str, AttributeValue] = {
 }
 """What holds where a group says nothing."""
 
-CHANGEABLE = frozenset(
-    {"batch", "batch_window", "default_vote", "time_limit", "checkpoint_every", *PHASES_OF.values()}
-)  # fmt: skip
+CHANGEABLE = frozenset({"batch", "batch_window", "default_vote", "time_limit", *PHASES_OF.values()})
 """What a group can change while it exists; everything else was settled when it was formed."""
 
 
@@ -52,6 +50,11 @@ class Rules:
     def batches(self, what: Literal["joins", "leaves"]) -> bool:
         """Whether joins, or leaves and failures, are collected for a while and voted on as one."""
         return self.attributes.get("batch", "none") in (what, "both")
+
+    @property
+    def durable(self) -> bool:
+        """Whether the group is on disks, and so outlives the failure of all its nodes."""
+        return self.attributes.get("durable") is True
 
     @property
     def batch_window(self) -> float:

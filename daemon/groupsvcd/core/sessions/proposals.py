@@ -22,6 +22,7 @@ from groupsvc.wire.client_messages import (
     ProposalAsk,
     SendAsk,
 )
+from groupsvc.wire.limits import PAYLOAD_BYTES_MAX
 from groupsvc.wire.notices import Ended, Refused
 
 from ..domain.attributes import problem_with_attributes
@@ -41,7 +42,10 @@ VOTE_PROBLEMS: dict[VoteProblem, str] = {
     "past phase": "that phase is over, or never was; nothing was counted",
     "no vote": "this provider has no vote in that phase; nothing was counted",
     "voted already": "this provider has voted in that phase; its first vote counts",
-    "too large": f"the votes of this node's providers carry more than {VOTES_BYTES_MAX} bytes (VOTES_BYTES_MAX)",
+    "too large": (
+        f"the votes of this node's providers carry more than {VOTES_BYTES_MAX} bytes (VOTES_BYTES_MAX), or the state"
+        f" with this one and the message that is voted on more than {PAYLOAD_BYTES_MAX} (PAYLOAD_BYTES_MAX)"
+    ),
 }
 
 
