@@ -75,7 +75,7 @@ class Membership:
         self.me = None if my_id is None else self._who(my_id)
         self._proposal: Proposal | None = None
         self._voted = False
-        self._is_overrun = False
+        self.overrun_request = 0  # by which the daemon was told that too much is unread
 
     # --- What is known ---
 
@@ -171,10 +171,10 @@ class Membership:
 
     def _append(self, event: events.Event | MessageRun) -> None:
         assert self.buffer is not None
-        if self.buffer.append(event, group=self.group) or self.my_id is None or self._is_overrun:
+        if self.buffer.append(event, group=self.group) or self.my_id is None or self.overrun_request:
             return
-        self._is_overrun = True  # a provider leaves rather than miss anything
-        self._speaker.say(wire.Overrun(self._speaker.next_id(), self.number))
+        self.overrun_request = self._speaker.next_id()  # a provider leaves rather than miss anything
+        self._speaker.say(wire.Overrun(self.overrun_request, self.number))
 
     # --- The view ---
 

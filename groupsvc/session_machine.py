@@ -123,14 +123,8 @@ class SessionMachine:
     def received(self, messages: Sequence[wire.AnyClientReply], now: float) -> None:
         """What came in one frame."""
         self._now = now
-        run: list[notices.AnyNotice] = []
-        member = -1
+        runs = _runs(messages)
         for message in messages:
-            if run and not (
-                isinstance(message, wire.Told) and message.member == member and message.notice.seq == run[0].seq
-            ):
-                self._told(member, run)
-                run = []
             if self.state in IS_OVER:
                 return
             if isinstance(message, wire.SessionIs | wire.SessionAliveAck | wire.Welcome):
@@ -142,12 +136,11 @@ class SessionMachine:
                 raise PeerProtocolError(f"the daemon sent {type(message).__name__} before the session was open")
             self._heard.hear(message)
             if isinstance(message, wire.Told):
-                member = message.member
-                run.append(message.notice)
+                run = runs.pop((message.member, message.notice.seq), None)
+                if run is not None:  # else it was told with the first of its entry
+                    self._told(message.member, run)
             else:
                 self._counted(message)
-        if run:
-            self._told(member, run)
         if self._is_on and self._heard.is_much:
             self._say_alive()
 
@@ -182,9 +175,14 @@ class SessionMachine:
                 del self.members[member]
 
     def _unwanted(self, answer: wire.AnyAnswer) -> None:
-        """No call waits for it: messages were refused, or what was entered too late is left again."""
+        """No call waits for it: messages were refused, or somebody is out who came too late, or read too little."""
         if isinstance(answer, wire.JoinedAs | wire.Subscribed):
             self.say(wire.GoodbyeAsk(self.next_id(), answer.member))
+        elif isinstance(answer, wire.Done):
+            for membership in list(self.members.values()):
+                if membership.overrun_request == answer.id:  # nothing more is told to it, not even that it has left
+                    del self.members[membership.number]
+                    membership.lose("it did not read its events, and too many piled up")
         elif isinstance(answer, wire.Problem):
             for membership in self.members.values():
                 if membership.own.is_waiting_for(answer.id):
@@ -408,3 +406,12 @@ class SessionMachine:
     def cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         """``proposal.vote`` was called, from whatever thread: that is the driver's affair."""
         self._cast_hook(membership, proposal, answer)
+
+
+def _runs(messages: Sequence[wire.AnyClientReply]) -> dict[tuple[int, int], list[notices.AnyNotice]]:
+    """What each member is told of each entry. Others are told in between, and calls answered."""
+    runs: dict[tuple[int, int], list[notices.AnyNotice]] = {}
+    for message in messages:
+        if isinstance(message, wire.Told):
+            runs.setdefault((message.member, message.notice.seq), []).append(message.notice)
+    return runs
