@@ -37,6 +37,7 @@ from groupsvc.session_states import IS_OVER, SessionState
 from groupsvc.views import text_of
 from groupsvc.voting import Answer, Outcome, Proposal
 from groupsvc.wire.client_messages import REPLY_CODEC, CastVote
+from groupsvcd.core.sessions.sessions import LOST as NOT_RESUMED
 
 from .application_lines import outcome_in_full, text, view_in_full
 from .local_connection import LocalConnection
@@ -273,6 +274,8 @@ class Application:
             self.turn()
 
     def _session_is_over(self, machine: SessionMachine) -> None:
+        if machine.end_reason == NOT_RESUMED:
+            self.all.mark("app-not-resumed")
         state = "closed" if machine.state is SessionState.CLOSED else "lost"
         if self._opening:
             number, self._opening = self._opening, 0
@@ -362,7 +365,7 @@ class Application:
         self.members += 1
         group = self.all.group_of(self, membership.number)
         part = Part(self.members, membership.group, group, membership, votes)
-        membership.buffer = buffer
+        membership.buffer = EventBuffer() if self.all.quiet else buffer
         self.parts[part.m] = part
         return part
 
@@ -414,7 +417,7 @@ class Application:
     def _has_read(self, part: Part, event: Event) -> None:
         if isinstance(event, Overrun):
             self.write("missed", {"m": part.m, "missed": event.missed}, group=part.group)
-            self.world.marks["app-missed"] = self.world.marks.get("app-missed", 0) + 1
+            self.all.mark("app-missed")
             return
         if not self.all.pen.told(self, part.m, part.group, event):
             return
@@ -485,6 +488,7 @@ class Application:
                 if part is not None:
                     self.all.deeds.asked(self, part, task.proposal)
             else:
+                self.all.mark(f"app-{task.state.value}")
                 self.write("session", {"state": task.state.value, "session": self.session})
 
     def _cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupsvc import asking
 from groupsvc.attributes import Batch, GroupAttributes, Phases
+from groupsvc.errors import TimedOut
 from groupsvc.event_buffer import EventBuffer
 from groupsvc.membership_machine import Membership
 from groupsvc.voting import MANUAL, Answer, Proposal
@@ -129,6 +130,8 @@ class Deeds:
         )  # fmt: skip
 
         def ends(verdict: str, result: Any) -> dict[str, Any]:
+            if isinstance(result, TimedOut):
+                self.all.came_too_late.add(name)
             if verdict != "ok":
                 return {}
             assert isinstance(result, Membership)

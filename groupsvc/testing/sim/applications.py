@@ -17,7 +17,10 @@ import attrs
 
 from groupsvc import events
 from groupsvc.errors import Rejected
+from groupsvc.voting import Counted, Outcome
+from groupsvc.voting_words import DefaultCast
 from groupsvc.wire.client_messages import AnyClientReply, ClientReply, JoinedAs, Subscribed
+from groupsvc.wire.limits import EVENTS_MAX
 
 from .application import Application, Part
 from .application_deeds import Deeds
@@ -33,6 +36,9 @@ FIRST_CONNECTION = 1_000_000
 
 TROUBLES = ("app-break", "app-kill", "app-stop", "app-slow")
 """What befalls an application; the lines and marks of each begin with its name."""
+
+FENCE_BITS = 20
+"""The lower part of a fence counts changes of membership within a view, the rest is the view's."""
 
 PROPOSALS_KNOWN_MAX = 30
 """Of a group, for whoever asks how one ended."""
@@ -62,6 +68,8 @@ class Applications:
         self.quiet = False
         self.pen = Pen()
         self.proposals: dict[int, list[str]] = {}  # by group: the ids of some that have ended
+        self.came_too_late: set[str] = set()  # names of those whose join was withdrawn
+        self._opened_in: dict[tuple[int, int], int] = {}  # by group and ballot: the view in which it was opened
         self._connections: dict[int, LocalConnection] = {}
         self._last_connection = FIRST_CONNECTION
         self._group_of: dict[tuple[str, int, int], int] = {}
@@ -161,7 +169,12 @@ class Applications:
         self.quiet = True
         for app in self.all:
             app.go_on()
+            for connection in app.connections:
+                connection.hurry()
             app.reads_again_at = app.clock() if app.is_running else app.reads_again_at
+            for part in app.parts.values():
+                if part.membership.buffer is not None:
+                    part.membership.buffer._limit = EVENTS_MAX
             if app.is_running:
                 app.turn()
             else:
@@ -206,17 +219,40 @@ class Applications:
     # --- What they find out ---
 
     def seen(self, app: Application, part: Part, event: events.Event) -> None:
-        """One of them has read something."""
-        if isinstance(event, events.Approved | Rejected):
-            known = self.proposals.setdefault(part.group, [])
-            proposal = event.outcome.proposal
-            if "@" not in proposal.id and proposal.id not in known:
-                known.append(proposal.id)
-                del known[:-PROPOSALS_KNOWN_MAX]
-        elif isinstance(event, events.Joined) and len(event.providers) > 1:
-            self.mark("app-batch-of-joins")
-        elif isinstance(event, events.Left):
-            self.mark(f"app-left-{event.cause.value}")
+        """One of them has read something; rare things leave a mark."""
+        match event:
+            case events.Approved() | Rejected():
+                self._note_outcome(part, event.outcome)
+                opened_in = self._opened_in.pop((part.group, event.outcome.proposal.ballot), None)
+                if opened_in is not None and event.view is not None and opened_in != event.view.fence >> FENCE_BITS:
+                    self.mark("app-ballot-across-views")
+            case events.PhaseEnded():
+                self._note_defaults(event.tally)
+            case events.Proposed():
+                self._opened_in.setdefault((part.group, event.proposal.ballot), event.view.fence >> FENCE_BITS)
+            case events.Joined():
+                if len(event.providers) > 1:
+                    self.mark("app-batch-of-joins")
+                if any(one.name in self.came_too_late for one in event.providers):
+                    self.mark("app-join-withdrawn-after-approval")
+            case events.Left():
+                self.mark(f"app-left-{event.cause.value}")
+            case events.Unresponsive():
+                self.mark("app-unresponsive")
+            case _:
+                pass
+
+    def _note_outcome(self, part: Part, outcome: Outcome) -> None:
+        self._note_defaults(outcome.tally)
+        known = self.proposals.setdefault(part.group, [])
+        if "@" not in outcome.proposal.id and outcome.proposal.id not in known:
+            known.append(outcome.proposal.id)
+            del known[:-PROPOSALS_KNOWN_MAX]
+
+    def _note_defaults(self, tally: tuple[Counted, ...]) -> None:
+        for counted in tally:
+            if counted.default is not DefaultCast.NOT:
+                self.mark(f"app-default-{counted.default.value}")
 
     def mark(self, name: str) -> None:
         """A place worth knowing that a run came by."""

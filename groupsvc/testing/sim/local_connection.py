@@ -80,6 +80,11 @@ class LocalConnection:
         world.push(world.t + process_after, self._process_notices, None, None)
         world.push(world.t + daemon_after, self._daemon_notices, None, None)
 
+    def hurry(self) -> None:
+        """If it is broken, the daemon notices now."""
+        if self.is_broken:
+            self._daemon_notices(None, None)
+
     def daemon_died(self, process_after: float) -> None:
         """The daemon's process is gone."""
         self.is_broken, self._lingers, self._is_gone = True, False, True
