@@ -387,8 +387,9 @@ class Application:
             if number in self.open_calls:
                 self.ended(number, "multicast", {"m": part.m}, "info", {"why": reason}, group=part.group)
         part.sent.clear()
-        for number, of, _ in [one for one in self._flushes if one[1] is part]:
-            self.ended(number, "flush", {"m": of.m}, "info", {"why": reason}, group=part.group)
+        for number, of, _ in self._flushes:
+            if of is part and number in self.open_calls:
+                self.ended(number, "flush", {"m": of.m}, "info", {"why": reason}, group=part.group)
         self._flushes = [one for one in self._flushes if one[1] is not part]
         self.parts.pop(part.m, None)
         self.write("member_ended", {"m": part.m, "why": reason}, group=part.group)
