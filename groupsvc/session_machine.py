@@ -124,14 +124,8 @@ class SessionMachine:
         """What came in one frame of ``size`` bytes."""
         self._now = now
         self._heard.hear_bytes(size)
-        run: list[notices.AnyNotice] = []
-        member = -1
+        runs = _runs(messages)
         for message in messages:
-            if run and not (
-                isinstance(message, wire.Told) and message.member == member and message.notice.seq == run[0].seq
-            ):
-                self._told(member, run)
-                run = []
             if self.state in IS_OVER:
                 return
             if isinstance(message, wire.SessionIs | wire.SessionAliveAck | wire.Welcome):
@@ -143,12 +137,11 @@ class SessionMachine:
                 raise PeerProtocolError(f"the daemon sent {type(message).__name__} before the session was open")
             self._heard.hear()
             if isinstance(message, wire.Told):
-                member = message.member
-                run.append(message.notice)
+                run = runs.pop((message.member, message.notice.seq), None)
+                if run is not None:  # else it was told with the first of its entry
+                    self._told(message.member, run)
             else:
                 self._counted(message)
-        if run:
-            self._told(member, run)
         if self._is_on and self._heard.is_much:
             self._say_alive()
 
@@ -418,3 +411,12 @@ class SessionMachine:
     def cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         """``proposal.vote`` was called, from whatever thread: that is the driver's affair."""
         self._cast_hook(membership, proposal, answer)
+
+
+def _runs(messages: Sequence[wire.AnyClientReply]) -> dict[tuple[int, int], list[notices.AnyNotice]]:
+    """What each member is told of each entry. Others are told in between, and calls answered."""
+    runs: dict[tuple[int, int], list[notices.AnyNotice]] = {}
+    for message in messages:
+        if isinstance(message, wire.Told):
+            runs.setdefault((message.member, message.notice.seq), []).append(message.notice)
+    return runs

@@ -455,7 +455,7 @@ class Node:
                 if effect.valid_until < clock:
                     world.dropped_stale += 1
                     continue
-                world.clients.replied(self, effect.client, effect.message, at)
+                world.replied(self, effect.client, effect.message, at)
             elif kind is Afterwards:
                 world.push(at, self._do_afterwards, self.process, effect.action)  # type: ignore[union-attr]
             elif isinstance(effect, Connect | Disconnect | Subscribe | Unsubscribe):

@@ -57,6 +57,17 @@ class TestViews:
         assert 2 == len(joined.view.providers)
         assert 1 == len(left.view.providers)
 
+    def test_an_entry_is_taken_together_whoever_is_told_and_answered_in_between(self, line: Line) -> None:
+        """A session with two members of a group is told of an entry in turns; both see the group after it."""
+        one, two = join(line, name="a"), join(line, name="b")
+        others = [notices.Provider(("n2", 3, number), str(number), b"", 9) for number in (1, 2)]
+        came = [notices.Joined(9, (other,), 200 + number) for number, other in enumerate(others)]
+        line.tell(
+            wire.Told(1, came[0]), wire.Told(2, came[0]), wire.Done(99), wire.Told(1, came[1]), wire.Told(2, came[1])
+        )
+        for membership in (one, two):
+            assert [201, 201] == [event.view.fence for event in taken(membership)[-2:]]  # type: ignore[union-attr]
+
     def test_all_events_of_one_entry_show_the_group_after_it(self, line: Line) -> None:
         """GS-24: a state change that comes with a join is one entry."""
         membership = join(line)

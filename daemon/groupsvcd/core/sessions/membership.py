@@ -69,6 +69,7 @@ class Membership:
             self._over()
             self._call.fail("full", "too much waits for room in this group on this node; try later")
         else:
+            self._call.may_have_happened = True  # it may be approved at any moment
             self._proposal = local.join(self, self.member, self.name, self._data, self._decided)
 
     def _turned_away(self, code: str, reason: str) -> None:
