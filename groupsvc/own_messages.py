@@ -57,9 +57,9 @@ class OwnMessages:
 
     def has_room(self, size: int) -> bool:
         """Whether one of so many bytes can go now; the only one can, however large."""
-        if self._count + len(self._queue) >= OUTSTANDING_MAX:
-            return False
-        return self._bytes + size <= OUTSTANDING_BYTES_MAX or self.is_idle
+        return self._count + len(self._queue) < OUTSTANDING_MAX and (
+            self._bytes + size <= OUTSTANDING_BYTES_MAX or self.is_idle
+        )
 
     @property
     def is_idle(self) -> bool:

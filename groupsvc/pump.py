@@ -7,8 +7,8 @@ the background thread does. So a call costs no change of threads, and the sessio
 Rules:
 
 - The machine and the socket are touched only under the guard, and nobody waits under it.
-- Waiting is polling the socket's *descriptor*, which needs no lock. It tells once that something came, so every turn
-  ends with a look that found nothing (``_turn``), and no one sends after that look without looking again.
+- Waiting is polling the socket's *descriptor*, which needs no lock. It tells once that something came, so whoever reads
+  or sends goes on until a look found nothing (``_exchange``); who has done neither since needs no look of his own.
 - A connection that broke is replaced by a thread made for that, which tries until the daemon's patience ends.
 """
 
@@ -226,15 +226,17 @@ class Pump:
         me = threading.get_ident()
         sleeper: threading.Lock | None = None
         fds: frozenset[int] = frozenset()
+        looks = until <= clock.now()  # who does not wait at all is told by no descriptor
         try:
             while True:
                 with self.guard:
-                    self._turn(fds)
-                    if ready():
-                        return True
+                    self._turn(fds, looks=looks)
+                    is_ready = ready()
                     now = clock.now()
-                    if now >= until:
-                        return False
+                    if is_ready or now >= until:
+                        if self._pumping == me:
+                            self._stop_pumping()
+                        return is_ready
                     pause = 0.0 if self._has_more else max(0.0, min(until, self.deadline) - now)
                     if self._pumping in (0, me):
                         if not self._pumping and self._socket is not None:
@@ -310,15 +312,17 @@ class Pump:
 
     # --- One turn: send, receive, let time pass ---
 
-    def _turn(self, fds: frozenset[int] = frozenset()) -> None:
-        """Under the guard; ``fds`` are known to be readable."""
+    def _turn(self, fds: frozenset[int] = frozenset(), *, looks: bool = True) -> None:
+        """Under the guard; ``fds`` are known to be readable; if none is, and not ``looks``, only sends what is there."""
         machine, socket = self.machine, self._socket
         state = machine.state
         received = 0
+        now = clock.now()
         try:
-            machine.tick(clock.now())
+            if now >= self.deadline:
+                machine.tick(now)
             machine.say_what_gathers()
-            if socket is not None:
+            if socket is not None and (looks or fds or self._has_more or machine.outbox or socket.has_unsent):
                 # Asked before the last frames are read, and remembered: the descriptor tells it only once.
                 self._is_ending = self._is_ending or (socket.fds[1] in fds and socket.is_over)
                 received = self._exchange(socket)
@@ -334,7 +338,7 @@ class Pump:
         self._has_more = received >= FRAMES_PER_TURN
         self.deadline = machine.deadline
         if socket is not None and socket.has_unsent:
-            self.deadline = min(self.deadline, clock.now() + UNSENT_WAIT_S)
+            self.deadline = min(self.deadline, now + UNSENT_WAIT_S)
         if received or machine.state is not state:
             self.turns += 1
             self._wake_others()
