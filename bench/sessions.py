@@ -237,7 +237,7 @@ def _victim(address: str, name: str) -> subprocess.Popen[bytes]:
 
 
 def importing(effort: Effort) -> list[Row]:
-    """``import groupsvc`` in a new interpreter, less what an empty one takes; compiled before, as what is installed is."""
+    """``import groupsvc`` in a new interpreter, less what an empty one takes; what is imported was compiled before."""
     runs = []
     with tempfile.TemporaryDirectory(prefix="groupsvc-pycache-") as compiled:
         for _ in range(effort.runs):

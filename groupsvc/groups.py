@@ -222,6 +222,8 @@ class Group(Reader, JoinedGroup):
             if not own.has_room(len(payload)):
                 return None
             pump.machine.has_spoken.add(membership)
+            if own.comes_in_bursts and own.is_idle:
+                pump.gather()
             message = own.add(payload)
             wants_out = own.wants_out
         if wants_out:

@@ -47,6 +47,9 @@ _log = logging.getLogger("groupsvc.client")
 UNSENT_WAIT_S = 0.01
 """When ZeroMQ takes no more, it is tried again after this."""
 
+GATHER_S = 0.005
+"""Of a program that sends in bursts, and does something else before it waits again, a message may lie for so long."""
+
 KNOCK_S = 0.5
 """How long one attempt to reach the daemon again may take."""
 
@@ -60,7 +63,8 @@ class Pump:
     def __init__(self, address: str, name: str, timeout: float) -> None:
         self.address = address
         self.is_foreign = False
-        self.deadline = math.inf
+        self.deadline = math.inf  # for the background
+        self._due = math.inf  # for whoever reads
         self.machine = SessionMachine(name, self._cast)
         self.lock = threading.Lock()
         self.guard = Guard(self.lock)
@@ -77,6 +81,8 @@ class Pump:
         self._poll = select.poll()
         self._poll.register(self._kick, select.POLLIN)
         self._ready = -1
+        self._gathered = False  # since the background looked last
+        self._gathers_until = math.inf  # when it looks again
         self._has_more = False  # more has come than one turn takes
         self._is_ending = False  # the other end of the connection has gone
         self._over = threading.Event()
@@ -219,6 +225,20 @@ class Pump:
             self._leave_the_rest()
             return found
 
+    def gather(self) -> None:
+        """Under the lock: something is about to wait for company. The background sends it if nobody does before."""
+        self._gathered = True
+        if self._gathers_until == math.inf:
+            self._gathers_until = clock.now() + GATHER_S
+            self.deadline = min(self.deadline, self._gathers_until)
+            self._background.wake()
+
+    def _look_what_gathers(self) -> None:
+        """While there are bursts the background looks every ``GATHER_S``, and nobody has to wake it for each."""
+        if clock.now() >= self._gathers_until:
+            self._gathers_until = clock.now() + GATHER_S if self._gathered else math.inf
+            self._gathered = False
+
     # --- Waiting ---
 
     def wait_until(self, ready: Callable[[], bool], until: float) -> bool:
@@ -237,7 +257,7 @@ class Pump:
                         if self._pumping == me:
                             self._stop_pumping()
                         return is_ready
-                    pause = 0.0 if self._has_more else max(0.0, min(until, self.deadline) - now)
+                    pause = 0.0 if self._has_more else max(0.0, min(until, self._due) - now)
                     if self._pumping in (0, me):
                         if not self._pumping and self._socket is not None:
                             self._background.pause(self._socket.fds)
@@ -313,13 +333,13 @@ class Pump:
     # --- One turn: send, receive, let time pass ---
 
     def _turn(self, fds: frozenset[int] = frozenset(), *, looks: bool = True) -> None:
-        """Under the guard; ``fds`` are known to be readable; if none is, and not ``looks``, only sends what is there."""
+        """Under the guard; ``fds`` are known to be readable; if none is, and not ``looks``, it only sends."""
         machine, socket = self.machine, self._socket
         state = machine.state
         received = 0
         now = clock.now()
         try:
-            if now >= self.deadline:
+            if now >= self._due:
                 machine.tick(now)
             machine.say_what_gathers()
             if socket is not None and (looks or fds or self._has_more or machine.outbox or socket.has_unsent):
@@ -336,9 +356,10 @@ class Pump:
             self._drop_socket()
         self._hand_out()
         self._has_more = received >= FRAMES_PER_TURN
-        self.deadline = machine.deadline
+        self._due = machine.deadline
         if socket is not None and socket.has_unsent:
-            self.deadline = min(self.deadline, now + UNSENT_WAIT_S)
+            self._due = min(self._due, now + UNSENT_WAIT_S)
+        self.deadline = min(self._due, self._gathers_until)
         if received or machine.state is not state:
             self.turns += 1
             self._wake_others()
@@ -361,10 +382,12 @@ class Pump:
         if self._over.is_set():
             return
         try:
-            self._has_more = True
-            while self._has_more and not self._over.is_set():
+            while not self._over.is_set():
                 with self.guard:
-                    self._turn(fds)
+                    self._look_what_gathers()
+                    self._turn(fds, looks=bool(fds))
+                    if not self._has_more:
+                        return
         except Exception as problem:
             _log.exception("a session at %s broke", self.address)
             with self.guard:
