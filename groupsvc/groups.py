@@ -181,7 +181,7 @@ class Group(Reader, JoinedGroup):
 
     def multicast(self, payload: bytes) -> MessageId:
         """A message to all, in one order with everything else; waits only if too many are on their way."""
-        data, membership = self._checked(payload), self._membership
+        data, membership = check.payload(payload, self.name), self._membership
         own = membership.own
         message = self._try(data)
         while message is None:
@@ -194,16 +194,12 @@ class Group(Reader, JoinedGroup):
 
     def multicast_nowait(self, payload: bytes) -> MessageId:
         """The same, and ``WouldBlock`` instead of waiting."""
-        message = self._try(self._checked(payload))
+        is_checked = type(payload) is bytes and len(payload) <= PAYLOAD_BYTES_MAX
+        message = self._try(payload if is_checked else check.payload(payload, self.name))
         if message is None:
             text = f"as many messages to group {self.name!r} as may be are on their way; wait, or call flush()"
             raise WouldBlock(text, group=self.name)
         return message
-
-    def _checked(self, payload: bytes) -> bytes:
-        if type(payload) is bytes and len(payload) <= PAYLOAD_BYTES_MAX:
-            return payload
-        return check.payload(payload, self.name)
 
     def _try(self, payload: bytes) -> MessageId | None:
         pump, membership = self._pump, self._membership
@@ -216,6 +212,8 @@ class Group(Reader, JoinedGroup):
             if not own.has_room(len(payload)):
                 return None
             pump.machine.has_spoken.add(membership)
+            if own.comes_in_bursts and own.is_idle:
+                pump.gather()
             message = own.add(payload)
             wants_out = own.wants_out
         if wants_out:

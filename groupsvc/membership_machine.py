@@ -131,6 +131,8 @@ class Membership:
 
     def messages_came(self, seq: int, sender: notices.ProviderId, payloads: tuple[bytes, ...]) -> None:
         """Plain messages of one sender, entries from ``seq`` on."""
+        if not payloads:
+            raise PeerProtocolError(f"the daemon told of no messages at entry {seq} of group {self.group!r}")
         self.seq = seq + len(payloads) - 1
         if sender == self.my_id:
             self.own.came_back(len(payloads))

@@ -1,9 +1,12 @@
 """The multicasts of one provider: from the program's hand until they come back in the stream.
 
 They are pipelined: the program does not wait for one before it sends the next. The first goes out at once; while it is
-on its way the next ones gather and go together, so a slow program has the least delay and a fast one the least cost,
-and nobody sets a timer. There is no answer if all is well: one's own message, when it is delivered here, *is* the
-answer, and the stream keeps a sender's order, so counting them is enough.
+on its way the next ones gather and go together, when the program waits for something, or when one comes back. So a slow
+program has the least delay. A fast one sends in bursts, and there the first alone would cost as much as all that follow
+it: after a request with several messages the first of the next burst gathers, too, for a moment (``Pump.gather``).
+
+There is no answer if all is well: one's own message, when it is delivered here, *is* the answer, and the stream keeps a
+sender's order, so counting them is enough.
 
 The numbers in a ``MessageId`` count this provider's messages from 1. ``add`` must be cheap and survive an interrupt
 between any two steps: what counts is the queue itself, and the sum of bytes is right again when nothing is on its way.
@@ -24,7 +27,7 @@ from .wire.limits import FRAME_BYTES_USUAL, OUTSTANDING_BYTES_MAX, OUTSTANDING_M
 
 MessageId = NewType("MessageId", str)
 
-GATHER_MAX = 256
+GATHER_MAX = 128
 """So many gathered messages go out without waiting for the ones before them."""
 
 IDS_SHOWN_MAX = 10_000
@@ -51,15 +54,16 @@ class OwnMessages:
         self._on_the_way: deque[_OnTheWay] = deque()
         self._count = 0
         self._bytes = 0
+        self.comes_in_bursts = False  # several went with the last request
         self.error: GroupServiceError | None = None
 
     # --- The program's side ---
 
     def has_room(self, size: int) -> bool:
         """Whether one of so many bytes can go now; the only one can, however large."""
-        if self._count + len(self._queue) >= OUTSTANDING_MAX:
-            return False
-        return self._bytes + size <= OUTSTANDING_BYTES_MAX or self.is_idle
+        return self._count + len(self._queue) < OUTSTANDING_MAX and (
+            self._bytes + size <= OUTSTANDING_BYTES_MAX or self.is_idle
+        )
 
     @property
     def is_idle(self) -> bool:
@@ -69,7 +73,7 @@ class OwnMessages:
     @property
     def wants_out(self) -> bool:
         """Whether what gathers should go now, rather than with the next that comes back."""
-        return not self._on_the_way or len(self._queue) >= GATHER_MAX
+        return (not self._on_the_way and not self.comes_in_bursts) or len(self._queue) >= GATHER_MAX
 
     def add(self, payload: bytes) -> MessageId:
         """One more; it goes out with the next request."""
@@ -88,6 +92,7 @@ class OwnMessages:
             self._on_the_way.append(_OnTheWay(request.id, self._numbered + 1, len(payloads), payloads))
             self._numbered += len(payloads)
             self._count += len(payloads)
+            self.comes_in_bursts = len(payloads) > 1
             made.append(request)
         return made
 

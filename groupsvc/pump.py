@@ -7,8 +7,8 @@ the background thread does. So a call costs no change of threads, and the sessio
 Rules:
 
 - The machine and the socket are touched only under the guard, and nobody waits under it.
-- Waiting is polling the socket's *descriptor*, which needs no lock. It tells once that something came, so every turn
-  ends with a look that found nothing (``_turn``), and no one sends after that look without looking again.
+- Waiting is polling the socket's *descriptor*, which needs no lock. It tells once that something came, so whoever reads
+  or sends goes on until a look found nothing (``_exchange``); who has done neither since needs no look of his own.
 - A connection that broke is replaced by a thread made for that, which tries until the daemon's patience ends.
 """
 
@@ -50,6 +50,9 @@ _log = logging.getLogger("groupsvc.client")
 UNSENT_WAIT_S = 0.01
 """When ZeroMQ takes no more, it is tried again after this."""
 
+GATHER_S = 0.005
+"""Of a program that sends in bursts, and does something else before it waits again, a message may lie for so long."""
+
 KNOCK_S = 0.5
 """How long one attempt to reach the daemon again may take."""
 
@@ -63,7 +66,8 @@ class Pump:
     def __init__(self, address: str, name: str, timeout: float) -> None:
         self.address = address
         self.is_foreign = False
-        self.deadline = math.inf
+        self.deadline = math.inf  # for the background
+        self._due = math.inf  # for whoever reads
         self.machine = SessionMachine(name, self._cast)
         self.lock = threading.Lock()
         self.guard = Guard(self.lock)
@@ -80,6 +84,8 @@ class Pump:
         self._poll = select.poll()
         self._poll.register(self._kick, select.POLLIN)
         self._ready = -1
+        self._gathered = False  # since the background looked last
+        self._gathers_until = math.inf  # when it looks again
         self._has_more = False  # more has come than one turn takes
         self._is_ending = False  # the other end of the connection has gone
         self._over = threading.Event()
@@ -226,6 +232,20 @@ class Pump:
             self._leave_the_rest()
             return found
 
+    def gather(self) -> None:
+        """Under the lock: something is about to wait for company. The background sends it if nobody does before."""
+        self._gathered = True
+        if self._gathers_until == math.inf:
+            self._gathers_until = clock.now() + GATHER_S
+            self.deadline = min(self.deadline, self._gathers_until)
+            self._background.wake()
+
+    def _look_what_gathers(self) -> None:
+        """While there are bursts the background looks every ``GATHER_S``, and nobody has to wake it for each."""
+        if clock.now() >= self._gathers_until:
+            self._gathers_until = clock.now() + GATHER_S if self._gathered else math.inf
+            self._gathered = False
+
     # --- Waiting ---
 
     def next_event(self, buffer: EventBuffer, has_ended: Callable[[], bool], patience: float) -> Event | None:
@@ -249,16 +269,18 @@ class Pump:
         me = threading.get_ident()
         sleeper: threading.Lock | None = None
         fds: frozenset[int] = frozenset()
+        looks = until <= clock.now()  # who does not wait at all is told by no descriptor
         try:
             while True:
                 with self.guard:
-                    self._turn(fds)
-                    if ready():
-                        return True
+                    self._turn(fds, looks=looks)
+                    is_ready = ready()
                     now = clock.now()
-                    if now >= until:
-                        return False
-                    pause = 0.0 if self._has_more else max(0.0, min(until, self.deadline) - now)
+                    if is_ready or now >= until:
+                        if self._pumping == me:
+                            self._stop_pumping()
+                        return is_ready
+                    pause = 0.0 if self._has_more else max(0.0, min(until, self._due) - now)
                     if self._pumping in (0, me):
                         if not self._pumping and self._socket is not None:
                             self._background.pause(self._socket.fds)
@@ -333,15 +355,17 @@ class Pump:
 
     # --- One turn: send, receive, let time pass ---
 
-    def _turn(self, fds: frozenset[int] = frozenset()) -> None:
-        """Under the guard; ``fds`` are known to be readable."""
+    def _turn(self, fds: frozenset[int] = frozenset(), *, looks: bool = True) -> None:
+        """Under the guard; ``fds`` are known to be readable; if none is, and not ``looks``, it only sends."""
         machine, socket = self.machine, self._socket
         state = machine.state
         received = 0
+        now = clock.now()
         try:
+            machine.say_what_gathers()
             if socket is None:
-                machine.tick(clock.now())
-            else:
+                machine.tick(now)
+            elif looks or fds or self._has_more or machine.outbox or socket.has_unsent or now >= self._due:
                 # Asked before the last frames are read, and remembered: the descriptor tells it only once.
                 self._is_ending = self._is_ending or (socket.fds[1] in fds and socket.is_over)
                 received = exchange(machine, socket)
@@ -358,19 +382,22 @@ class Pump:
             self._drop_socket()
         self._hand_out()
         self._has_more = received >= FRAMES_PER_TURN
-        self.deadline = machine.deadline
+        self._due = machine.deadline
         if socket is not None and socket.has_unsent:
-            self.deadline = min(self.deadline, clock.now() + UNSENT_WAIT_S)
+            self._due = min(self._due, now + UNSENT_WAIT_S)
+        self.deadline = min(self._due, self._gathers_until)
         if received or machine.state is not state:
             self.turns += 1
             self._wake_others()
 
     def pump_from_background(self, fds: frozenset[int]) -> None:
         """Nobody waits: somebody must read all the same."""
-        self._has_more = True
-        while self._has_more and not self._over.is_set():
+        while not self._over.is_set():
             with self.guard:
-                self._turn(fds)
+                self._look_what_gathers()
+                self._turn(fds, looks=bool(fds))
+                if not self._has_more:
+                    return
 
     # --- Connections break ---
 

@@ -52,6 +52,8 @@ class StateDue:
 
 
 Due = VoteDue | StateDue
+
+_ABOUT_THE_SESSION = (wire.SessionIs, wire.SessionAliveAck, wire.Welcome)
 CastHook = Callable[[Membership, Proposal, Answer | None], None]
 
 
@@ -128,7 +130,7 @@ class SessionMachine:
         for message in messages:
             if self.state in IS_OVER:
                 return
-            if isinstance(message, wire.SessionIs | wire.SessionAliveAck | wire.Welcome):
+            if isinstance(message, _ABOUT_THE_SESSION):
                 self._not_counted(message)
                 continue
             if isinstance(message, wire.Problem) and self._is_about_the_session(message):

@@ -12,6 +12,7 @@ from groupsvc.attributes import GroupAttributes, Phases, attributes_of, stated
 from groupsvc.errors import Lost, OutcomeUnknown, Rejected, TimedOut, UsageError
 from groupsvc.event_buffer import EventBuffer
 from groupsvc.limits import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
+from groupsvc.own_messages import GATHER_MAX
 from groupsvc.session_machine import VoteDue
 from groupsvc.voting import MANUAL, Answer
 from groupsvc.voting_words import Cause, DefaultCast, Reason, Vote
@@ -256,6 +257,26 @@ class TestOwnMessages:
         multicast(line, membership, *[b"x" * 100_000] * 5, bytes(1 << 20))
         sizes = [len(one.payloads) for one in line.machine.outbox if isinstance(one, wire.Multicast)]
         assert [2, 2, 1, 1] == sizes
+
+    def test_the_first_goes_at_once_and_after_a_burst_it_gathers(self, line: Line) -> None:
+        membership = join(line)
+        own = membership.own
+        own.add(b"a")
+        assert own.wants_out
+        own.add(b"b")
+        multicast(line, membership, b"c")
+        line.run()
+        for _ in range(GATHER_MAX - 1):
+            own.add(b"d")
+            assert not own.wants_out
+        own.add(b"d")
+        assert own.wants_out
+        multicast(line, membership, b"e")
+        line.run()
+        multicast(line, membership, b"f")
+        line.run()
+        own.add(b"g")
+        assert own.wants_out, "it was no burst the last time"
 
     def test_full_is_full(self, line: Line) -> None:
         membership = join(line)

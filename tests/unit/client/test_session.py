@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -130,6 +131,24 @@ class TestGroups:
         requests = [one for one in daemon.memory.requests if isinstance(one, wire.Multicast)]
         assert len(requests) < 1000
         assert 1 == len(requests[0].payloads), "the first goes at once"
+
+    def test_after_a_burst_a_single_one_goes_though_nobody_waits(
+        self, daemon: DaemonOnASocket, session: groupsvc.Session
+    ) -> None:
+        def came() -> int:
+            return sum(len(one.payloads) for one in daemon.memory.requests if isinstance(one, wire.Multicast))
+
+        with session.join("db") as group:
+            for burst in range(3):
+                for _ in range(10):
+                    group.multicast(b"x")
+                group.flush()
+                group.multicast(b"alone")
+                until = time.monotonic() + 5.0
+                while came() < 11 * (burst + 1):
+                    assert time.monotonic() < until
+                    os.sched_yield()
+                group.flush()
 
     def test_too_many_on_their_way(self) -> None:
         with daemon_on_a_socket(never(wire.Multicast)) as daemon:

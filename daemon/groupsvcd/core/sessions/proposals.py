@@ -157,4 +157,4 @@ def vote(session: Session, ask: CastVote) -> None:
         text = f"phase {ask.phase} of ballot {ask.ballot}: {VOTE_PROBLEMS[problem]}"
         session.tell(Problem(ask.id, "failed", problem, text))
     else:
-        session.tell(Done(ask.id))
+        session.tell_in_passing(Done(ask.id))  # the end of the phase follows, and says more
