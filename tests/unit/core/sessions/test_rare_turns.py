@@ -6,6 +6,7 @@ import pytest
 
 from groupsvc.wire.client_messages import (
     CastVote,
+    ExpelAsk,
     GoodbyeAsk,
     JoinedAs,
     LeaveAsk,
@@ -126,3 +127,13 @@ def test_who_waits_for_a_group_while_its_node_leads_the_one_before_presides_over
     b.vote("approve")
     domain.run(0.5)
     assert isinstance(b.answer(proposed), OutcomeIs)
+
+
+def test_nobody_expels_itself_and_so_somebody_always_has_a_vote() -> None:
+    """GS-34: one who names everybody, itself included, would have the group end without a single vote."""
+    domain, (a, b, c) = _three(leave_phases="n")
+    everybody = tuple(one.kinds(JoinedAs)[0].provider for one in (a, b, c))
+    number = a.ask(ExpelAsk, a.member, -1, -1.0, False, 5.0, everybody, "all")
+    domain.run(0.2)
+    assert ("usage", "usage") == a.problem(number)
+    assert [] == b.notices(Left)
