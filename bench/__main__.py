@@ -19,6 +19,7 @@ from . import (
     group_failover,
     memory,
     multicast,
+    sessions,
     simulator,
     stopped_receiver,
 )
@@ -38,6 +39,10 @@ MEASURES: dict[str, Measure] = {
     "form": multicast.formation,
     "leader": group_failover.killed,
     "stopped": stopped_receiver.measure,
+    "clients": sessions.rates,
+    "ballots": sessions.ballots,
+    "deaths": sessions.deaths,
+    "import": sessions.importing,
 }
 
 

@@ -1,18 +1,16 @@
-"""Three bare processes under a load, for what our own rates are divided by: made, started together, measured, ended."""
+"""Three processes under a load, started together, measured, ended: what our rates are divided by, and our clients."""
 
 from __future__ import annotations
 
 import gc
 import multiprocessing
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 import zmq
-
-from groupsvc.testing.loopback_ports import PortBlock
 
 from .load import AFTER_S, WARM_UP_S, Load, Notes, Outcome, Program, measured_time, outcome_of
 from .processor import spent_between
@@ -39,22 +37,22 @@ class Role(Protocol):
         """One round of its loop."""
 
 
-NewRole = Callable[[int, zmq.Context[Socket], int], Role]
-"""From its number (0, 1, 2) and the first of two free ports."""
+NewRole = Callable[[int, Any], Role]
+"""From its number (0, 1, 2) and whatever tells it where the others are."""
 
 
-def run_beside(load: Load, new_role: NewRole) -> Outcome:
-    """Three processes under ``load``; ``new_role`` is called in each of them."""
+def run_beside(load: Load, new_role: NewRole, where: Any, *, also: Sequence[int] = ()) -> Outcome:
+    """Three processes under ``load``; ``new_role`` is called in each of them.
+
+    The processor time is theirs and that of the processes ``also``.
+    """
     context = multiprocessing.get_context("spawn")
-    block = PortBlock()
     ours: list[Connection] = []
     processes = []
     try:
         for me in range(PROCESSES):
             here, there = context.Pipe()
-            processes.append(
-                context.Process(target=_process, args=(me, block.port, load, new_role, there), daemon=True)
-            )
+            processes.append(context.Process(target=_process, args=(me, where, load, new_role, there), daemon=True))
             processes[-1].start()
             ours.append(here)
         for connection in ours:
@@ -62,7 +60,7 @@ def run_beside(load: Load, new_role: NewRole) -> Outcome:
         begin = time.monotonic() + 0.1
         for connection in ours:
             connection.send(begin)
-        pids = [process.pid for process in processes if process.pid is not None]
+        pids = [*also, *(process.pid for process in processes if process.pid is not None)]
         spent_s = spent_between(pids, *measured_time(load, begin))
         notes = [msgspec.msgpack.decode(_received(each, AFTER_S + START_WAIT_S), type=Notes) for each in ours]
         return outcome_of(load, begin, notes, spent_s)
@@ -70,7 +68,6 @@ def run_beside(load: Load, new_role: NewRole) -> Outcome:
         for process in processes:
             process.kill()
             process.join()
-        block.close()
 
 
 def _received(connection: Connection, wait_s: float) -> bytes:
@@ -80,9 +77,8 @@ def _received(connection: Connection, wait_s: float) -> bytes:
     return received
 
 
-def _process(me: int, port: int, load: Load, new_role: NewRole, connection: Connection) -> None:
-    context: zmq.Context[Socket] = zmq.Context(io_threads=1)
-    role = new_role(me, context, port)
+def _process(me: int, where: Any, load: Load, new_role: NewRole, connection: Connection) -> None:
+    role = new_role(me, where)
     program = Program(me, load, role.submit)
     role.program = program
     connection.send_bytes(b"ready")

@@ -21,10 +21,13 @@ what our own rates are divided by.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import msgspec
 import zmq
+
+from groupsvc.testing.loopback_ports import PortBlock
 
 from .beside import FRAMES_PER_ROUND, NOBLOCK, POLL_MS, SNDMORE, START_WAIT_S, Role, Socket, new_socket, run_beside
 from .load import Load, Outcome, Program
@@ -43,10 +46,12 @@ _decode_ordered = msgspec.msgpack.Decoder(tuple[int, int, list[Entry]]).decode
 
 def run(load: Load) -> Outcome:
     """Three processes under ``load``."""
-    return run_beside(load, _role)
+    with contextlib.closing(PortBlock()) as block:
+        return run_beside(load, _role, block.port)
 
 
-def _role(me: int, context: zmq.Context[Socket], port: int) -> Role:
+def _role(me: int, port: int) -> Role:
+    context: zmq.Context[Socket] = zmq.Context(io_threads=1)
     return _Leader(context, port) if me == LEADER else _Follower(me, context, port)
 
 

@@ -10,9 +10,12 @@ anybody but the hub, nobody acknowledges, and with the hub everything ends.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 
 import zmq
+
+from groupsvc.testing.loopback_ports import PortBlock
 
 from .beside import FRAMES_PER_ROUND, NOBLOCK, POLL_MS, START_WAIT_S, Role, Socket, new_socket, run_beside
 from .load import Load, Outcome, Program
@@ -25,10 +28,12 @@ _stamp = struct.Struct("!QB")
 
 def run(load: Load) -> Outcome:
     """Three processes under ``load``."""
-    return run_beside(load, _role)
+    with contextlib.closing(PortBlock()) as block:
+        return run_beside(load, _role, block.port)
 
 
-def _role(me: int, context: zmq.Context[Socket], port: int) -> Role:
+def _role(me: int, port: int) -> Role:
+    context: zmq.Context[Socket] = zmq.Context(io_threads=1)
     return _Hub(context, port) if me == HUB else _Client(me, context, port)
 
 

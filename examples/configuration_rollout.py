@@ -44,7 +44,7 @@ def main() -> None:
         carl = multiprocessing.get_context("spawn").Process(target=be_carl, args=(domain.address("n3"),))
         carl.start()
         while len(group.providers) < 3:
-            group.next_event(timeout=10)
+            assert group.next_event(timeout=10) is not None, "carl has not come for ten seconds"
 
         print("anna proposes 'cache = 1 GB'")
         tell(group.propose_state(b"cache = 1 GB"))

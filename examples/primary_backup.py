@@ -11,6 +11,7 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import groupsvc
@@ -57,6 +58,7 @@ def serve(name: str, address: str, disk: Disk) -> None:
             if isinstance(event, groupsvc.Joined | groupsvc.Left) and group.is_oldest and not is_primary:
                 is_primary = True
                 say(f"{name}: I am the oldest, so I am primary now")
+                group.held(group.fence).check()  # raises if, by my own clock, that may not be true any more
                 disk.write(name, group.fence)
 
 
@@ -84,8 +86,10 @@ class Disk:
 
     def wait_for_writer(self, name: str) -> int:
         """The fence of ``name``, as soon as it has written."""
+        until = time.monotonic() + 10
         while self.read()[0] != name:
-            SPAWN.Event().wait(0.02)
+            assert time.monotonic() < until, f"{name} has not written for ten seconds"
+            time.sleep(0.02)
         return self.read()[1]
 
 
@@ -93,7 +97,7 @@ def wait_for(session: groupsvc.Session, name: str) -> None:
     """Until ``name`` is a provider."""
     with session.subscribe(GROUP, wait=10) as watching:
         while name not in {provider.name for provider in watching.view.providers}:
-            watching.next_event(timeout=10)
+            assert watching.next_event(timeout=10) is not None, f"{name} has not come for ten seconds"
 
 
 def say(text: str) -> None:

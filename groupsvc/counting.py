@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from .errors import PeerProtocolError
-from .wire.client_messages import AnyClientReply, AnyClientRequest, MessagesCame
+from .wire.client_messages import AnyClientRequest
 from .wire.limits import COUNT_EVERY_BYTES, COUNT_EVERY_ITEMS
 
 
@@ -60,11 +60,13 @@ class Heard:
         self._told = 0  # how far we have said that we counted
         self._bytes = 0
 
-    def hear(self, message: AnyClientReply) -> None:
+    def hear(self) -> None:
         """One more."""
         self.count += 1
-        if isinstance(message, MessagesCame):
-            self._bytes += sum(map(len, message.payloads))
+
+    def hear_bytes(self, size: int) -> None:
+        """So many bytes came."""
+        self._bytes += size
 
     @property
     def is_much(self) -> bool:

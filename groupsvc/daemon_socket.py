@@ -25,7 +25,7 @@ from collections.abc import Iterable
 
 import zmq
 
-from .addresses import problem_with_address, socket_path
+from .addresses import socket_path
 from .errors import DaemonUnreachable, PeerProtocolError, UsageError
 from .wire import frames
 from .wire.client_messages import (
@@ -43,9 +43,6 @@ HOW_TO_START = (
     "start one with `groupsvcd --config FILE`, or try a whole domain on this machine with `groupsvc dev`"
     " and set GROUPSVC_ADDRESS to an address it prints"
 )
-
-FRAMES_PER_TURN = 64
-"""So many frames are read before anybody else gets a turn."""
 
 QUEUE_FRAMES = 1000
 """Frames in ZeroMQ's own queue, each way; more wait on our side, where they can be counted."""
@@ -77,6 +74,7 @@ class DaemonSocket:
         self._socket.setsockopt(zmq.RCVHWM, QUEUE_FRAMES)
         self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_ENDED)
         self._unsent: deque[bytes] = deque()
+        self.last_size = 0  # bytes of the frame that was received last
         self.fds = (_number(self._socket, _FD), _number(self._monitor, _FD))
         try:
             self._socket.connect(address)
@@ -130,6 +128,7 @@ class DaemonSocket:
             while self._socket.getsockopt(_RCVMORE):
                 self._socket.recv(_NOBLOCK)
             raise PeerProtocolError(f"{self.address} answered in several parts: it is no groupsvcd of this version")
+        self.last_size = len(raw)
         frame = frames.unpack(raw)
         if frame.kind is not FrameKind.CLIENT_REPLY:
             raise PeerProtocolError(f"{self.address} answered with a frame of kind {frame.kind.name}")
@@ -145,12 +144,12 @@ class DaemonSocket:
         """Whether the other end has gone; frames it sent before may still be there."""
         return bool(_number(self._monitor, _EVENTS) & _POLLIN)
 
-    def close(self, *, linger_ms: int = 0) -> None:
+    def close(self) -> None:
         """End it; may be called again. In a forked child the socket is the parent's, and stays."""
         if os.getpid() == self._pid and not self._socket.closed:
             # In this order: libzmq's own thread waits for ever on a monitor whose reader went away first.
             self._socket.disable_monitor()
-            self._socket.close(linger=linger_ms)
+            self._socket.close(linger=0)
             self._monitor.close(linger=0)
 
 
@@ -164,14 +163,6 @@ def hello(id: int, client: str | None) -> Hello:
     """The first request of a connection."""
     name = client or f"{os.path.basename(sys.argv[0]) or 'python'}[{os.getpid()}]"
     return Hello(id, CLIENT_PROTOCOL_VERSION, CLIENT_PROTOCOL_VERSION, name)
-
-
-def checked_address(address: str) -> str:
-    """The address, if it can be one."""
-    problem = problem_with_address(address)
-    if problem is not None:
-        raise UsageError(problem)
-    return address
 
 
 def knock(address: str, timeout: float) -> None:

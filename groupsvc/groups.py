@@ -10,22 +10,24 @@ import contextlib
 import threading
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from . import arguments as check
 from . import asking, clock
 from .attributes import Batch, GroupAttributes, Phases
-from .errors import Failed, GroupServiceError, OutcomeUnknown, TimedOut, UsageError, WouldBlock
+from .errors import Failed, GroupServiceError, OutcomeUnknown, TimedOut, WouldBlock
 from .event_buffer import EventBuffer
 from .events import Event
 from .holding import Held
 from .known_group import JoinedGroup, KnownGroup
 from .membership_machine import Membership
 from .own_messages import MessageId
-from .pump import Pump
 from .views import Provider, View
 from .voting import Outcome
 from .wire.limits import PAYLOAD_BYTES_MAX
+
+if TYPE_CHECKING:
+    from .pump import Pump
 
 __all__ = ["Batch", "Group", "GroupAttributes", "Phases", "Provider", "Subscription", "View"]
 
@@ -40,11 +42,11 @@ class Reader(KnownGroup):
         self._pump = pump
         self._membership = membership
         self._default_timeout = default_timeout
-        self._reading = threading.Lock()
 
     @property
     def view(self) -> View:
         """The newest that is known here."""
+        self._pump.check_usable()
         with self._pump.lock:
             return self._membership.view
 
@@ -55,10 +57,14 @@ class Reader(KnownGroup):
 
     def next_event(self, timeout: float | None = None) -> Event | None:
         """The next event; None if none comes in time, or ever."""
-        buffer, patience = self._buffer(), check.patience(timeout)
-        return self._next(buffer, patience)
+        patience = 0.0 if timeout == 0 else check.patience(timeout)
+        buffer = self._membership.buffer
+        if buffer is not None and buffer.ready and not self._pump.is_foreign:  # the next of a run of messages
+            return buffer.ready.popleft()
+        return self._next(self._buffer(), patience)
 
     def _buffer(self) -> EventBuffer:
+        self._pump.check_usable()
         buffer = self._membership.buffer
         if buffer is None:
             buffer = cast(EventBuffer, self._pump.do(lambda: self._pump.machine.start_reading(self._membership)))
@@ -69,19 +75,8 @@ class Reader(KnownGroup):
             yield event
 
     def _next(self, buffer: EventBuffer, patience: float) -> Event | None:
-        if not self._reading.acquire(blocking=False):
-            text = f"the events of group {self.name!r} are being read by another thread; one reader per group"
-            raise UsageError(text, group=self.name)
-        try:
-            event = buffer.take()
-            if event is None and not self._membership.has_ended:
-                self._pump.check_usable()
-                membership = self._membership
-                self._pump.wait_until(lambda: not buffer.is_empty or membership.has_ended, clock.now() + patience)
-                event = buffer.take()
-            return event
-        finally:
-            self._reading.release()
+        membership = self._membership
+        return self._pump.next_event(buffer, lambda: membership.has_ended, patience)
 
     def _finish(self, start: asking.Start, timeout: float | None) -> Any:
         return self._pump.finish(start, check.seconds(timeout, self._default_timeout))
@@ -212,10 +207,12 @@ class Group(Reader, JoinedGroup):
 
     def _try(self, payload: bytes) -> MessageId | None:
         pump, membership = self._pump, self._membership
-        pump.check_usable()
+        if pump.is_foreign:
+            pump.check_usable()
         own = membership.own
         with pump.lock:
-            asking.check_member(membership, "send a message")
+            if membership.end_reason is not None:
+                asking.check_member(membership, "send a message")
             if not own.has_room(len(payload)):
                 return None
             pump.machine.has_spoken.add(membership)

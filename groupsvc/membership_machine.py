@@ -75,7 +75,6 @@ class Membership:
         self.me = None if my_id is None else self._who(my_id)
         self._proposal: Proposal | None = None
         self._voted = False
-        self._is_overrun = False
 
     # --- What is known ---
 
@@ -171,10 +170,11 @@ class Membership:
 
     def _append(self, event: events.Event | MessageRun) -> None:
         assert self.buffer is not None
-        if self.buffer.append(event, group=self.group) or self.my_id is None or self._is_overrun:
+        if self.buffer.append(event, group=self.group) or self.my_id is None or self.has_ended:
             return
-        self._is_overrun = True  # a provider leaves rather than miss anything
+        # A provider leaves rather than miss anything. Nothing is told to it after that, not even that it left.
         self._speaker.say(wire.Overrun(self._speaker.next_id(), self.number))
+        self.lose("its events were not read, and no more of them could be kept (limits.EVENTS_MAX)")
 
     # --- The view ---
 

@@ -38,7 +38,7 @@ class _OnTheWay:
     id: int
     first: int
     count: int
-    sizes: deque[int]
+    payloads: tuple[bytes, ...]  # the last ``count`` of them
 
 
 class OwnMessages:
@@ -75,35 +75,42 @@ class OwnMessages:
         """One more; it goes out with the next request."""
         self._bytes += len(payload)
         self._queue.append(payload)
-        return MessageId(f"{self._prefix}{self._numbered + len(self._queue)}")
+        return f"{self._prefix}{self._numbered + len(self._queue)}"  # type: ignore[return-value]  # calling it costs
 
     # --- The session's side ---
 
     def requests(self, member: int, next_id: Callable[[], int]) -> list[Multicast]:
         """What gathered, as requests, each fit for a frame."""
         made: list[Multicast] = []
-        queue = self._queue
-        while queue:
-            payloads: list[bytes] = []
-            size = 0
-            while queue and (not payloads or size + len(queue[0]) <= FRAME_BYTES_USUAL):
-                payload = queue.popleft()
-                payloads.append(payload)
-                size += len(payload)
-            request = Multicast(next_id(), member, tuple(payloads))
-            self._on_the_way.append(_OnTheWay(request.id, self._numbered + 1, len(payloads), deque(map(len, payloads))))
+        while self._queue:
+            payloads = self._taken_from_queue()
+            request = Multicast(next_id(), member, payloads)
+            self._on_the_way.append(_OnTheWay(request.id, self._numbered + 1, len(payloads), payloads))
             self._numbered += len(payloads)
             self._count += len(payloads)
             made.append(request)
         return made
+
+    def _taken_from_queue(self) -> tuple[bytes, ...]:
+        queue = self._queue
+        if sum(map(len, queue)) <= FRAME_BYTES_USUAL:
+            payloads = tuple(queue)
+            queue.clear()
+            return payloads
+        size = len(queue[0])
+        some = [queue.popleft()]
+        while queue and size + len(queue[0]) <= FRAME_BYTES_USUAL:
+            size += len(queue[0])
+            some.append(queue.popleft())
+        return tuple(some)
 
     def came_back(self, count: int) -> None:
         """So many of them were delivered here, in the order they were sent."""
         while count and self._on_the_way:
             front = self._on_the_way[0]
             done = min(count, front.count)
-            for _ in range(done):
-                self._bytes -= front.sizes.popleft()
+            start = len(front.payloads) - front.count
+            self._bytes -= sum(map(len, front.payloads[start : start + done]))
             front.count -= done
             front.first += done
             self._count -= done
@@ -119,7 +126,7 @@ class OwnMessages:
             if request.id == problem.id:
                 self._on_the_way.remove(request)
                 self._count -= request.count
-                self._bytes -= sum(request.sizes)
+                self._bytes -= sum(map(len, request.payloads[-request.count :]))
                 if self.error is None:
                     what, ids = f"send messages to group {group!r}", self._ids(request.first, request.count)
                     self.error = error_of(problem, what, group=group, ids=ids)

@@ -48,8 +48,9 @@ def error_of(problem: Problem, what: str, *, group: str | None = None, ids: tupl
             return UsageError(text, group=group)
         case "unknown":
             text = f"it is not known whether it was possible to {what}: {problem.text}"
-            named = (text_of(problem.proposal),) if problem.proposal is not None else ()
-            return OutcomeUnknown(text, ids or named, group=group)
+            if problem.proposal is not None:
+                ids = (*ids, text_of(problem.proposal))
+            return OutcomeUnknown(text, ids, group=group)
         case "failed":
             code = problem.code.replace("-", " ").replace("_", " ")
             return FAILED_BY_CODE.get(code, Failed)(text, group=group)

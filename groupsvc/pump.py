@@ -20,6 +20,7 @@ import math
 import os
 import select
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -29,8 +30,11 @@ from .background import background
 from .callbacks import Callbacks
 from .calls import Call
 from .connection import DaemonConnection
-from .daemon_socket import FRAMES_PER_TURN, DaemonSocket, does_not_answer
+from .daemon_socket import DaemonSocket, does_not_answer
 from .errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
+from .event_buffer import EventBuffer
+from .events import Event
+from .exchange import FRAMES_PER_TURN, exchange
 from .interrupts import Guard
 from .membership_machine import Membership
 from .problems import error_of
@@ -72,7 +76,7 @@ class Pump:
         self._sleepers: list[threading.Lock] = []
         self._pumping = 0  # the thread that reads the socket, 0: the background
         self._socket: DaemonSocket | None = None
-        self._kick = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._kick = self._eventfd(0)
         self._poll = select.poll()
         self._poll.register(self._kick, select.POLLIN)
         self._ready = -1
@@ -114,13 +118,13 @@ class Pump:
         if not self._pumping:
             self._background.resume(socket.fds)
 
-    def _drop_socket(self, *, linger_ms: int = 0) -> None:
+    def _drop_socket(self) -> None:
         socket, self._socket = self._socket, None
         if socket is not None:
             self._background.unwatch(socket.fds)
             for fd in socket.fds:
                 self._poll.unregister(fd)
-            socket.close(linger_ms=linger_ms)
+            socket.close()
 
     def close(self, start: Start, timeout: float) -> None:
         """Say goodbye to everything, then end."""
@@ -156,10 +160,12 @@ class Pump:
             if socket is None or not machine.is_on:
                 return
             machine.say_what_gathers()
-            machine.say(CloseSession(machine.next_id()))
+            close = CloseSession(machine.next_id())
+            machine.say(close)
             socket.send(machine.outbox)
             machine.outbox.clear()
-            self._drop_socket(linger_ms=int(EXIT_S * 1000))
+            _wait_for_answer(socket, close.id, clock.now() + EXIT_S)
+            self._drop_socket()
         except Exception:
             _log.debug("a session could not be closed at exit", exc_info=True)
         finally:
@@ -173,23 +179,27 @@ class Pump:
         until = clock.now() + timeout
         while True:
             left = until - clock.now()
-            with self.guard:
-                call = start(clock.now(), min(max(left, 0.001), TIMEOUT_S_MAX))
-                self._turn()
-            self._wait_for(call)
+            call = self._ended(start, min(max(left, 0.001), TIMEOUT_S_MAX))
             try:
                 return call.result
             except TimedOut:
                 if timeout <= TIMEOUT_S_MAX or clock.now() >= until:
                     raise
 
-    def _wait_for(self, call: Call) -> None:
+    def _ended(self, start: Start, timeout: float) -> Call:
+        """A call from its start to its end; if the caller is interrupted at any point, it is given up."""
+        call: Call | None = None
         try:
-            self.wait_until(lambda: call.is_done, math.inf)
-        except BaseException:
             with self.guard:
-                if not call.is_done:
+                call = started = start(clock.now(), timeout)
+                self._turn()
+            self.wait_until(lambda: started.is_done, math.inf)
+            return started
+        except BaseException:
+            if call is not None:
+                with self.guard:
                     self.machine.abandon(call)
+                    self._turn()
             raise
 
     def check_usable(self) -> None:
@@ -217,6 +227,22 @@ class Pump:
             return found
 
     # --- Waiting ---
+
+    def next_event(self, buffer: EventBuffer, has_ended: Callable[[], bool], patience: float) -> Event | None:
+        """The next event; None if none comes within ``patience`` seconds, or ever."""
+        me = threading.get_ident()
+        if buffer.reader not in (0, me):
+            raise UsageError("these events are being read by another thread already; a group has one reader")
+        try:
+            buffer.reader = me
+            event = buffer.take()
+            if event is None:
+                self.check_usable()
+                self.wait_until(lambda: not buffer.is_empty or has_ended(), clock.now() + patience)
+                event = buffer.take()
+            return event
+        finally:
+            buffer.reader = 0
 
     def wait_until(self, ready: Callable[[], bool], until: float) -> bool:
         """Until ``ready()``, which is asked under the guard; False if the time is over first."""
@@ -290,8 +316,14 @@ class Pump:
         """A descriptor that is readable when something has happened since ``dispatched``."""
         with self.guard:
             if self._ready < 0:
-                self._ready = os.eventfd(1, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+                self._ready = self._eventfd(1)
             return self._ready
+
+    def _eventfd(self, first: int) -> int:
+        """Closed with this object and not before: a thread may still be waking up from it."""
+        fd = os.eventfd(first, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        weakref.finalize(self, os.close, fd).atexit = False
+        return fd
 
     def dispatched(self) -> None:
         """What has happened so far is about to be looked at."""
@@ -307,18 +339,21 @@ class Pump:
         state = machine.state
         received = 0
         try:
-            machine.tick(clock.now())
-            machine.say_what_gathers()
-            if socket is not None:
+            if socket is None:
+                machine.tick(clock.now())
+            else:
                 # Asked before the last frames are read, and remembered: the descriptor tells it only once.
                 self._is_ending = self._is_ending or (socket.fds[1] in fds and socket.is_over)
-                received = self._exchange(socket)
+                received = exchange(machine, socket)
                 self._is_ending = self._is_ending or machine.is_hung_up
                 if self._is_ending and received < FRAMES_PER_TURN:
                     self._lost_connection()
         except PeerProtocolError as problem:
             _log.error("the daemon at %s sent what cannot be understood: %s", self.address, problem)
             machine.lose(str(problem))
+        except Exception as problem:  # done by half: what is left of it cannot be trusted
+            _log.exception("a session with %s broke", self.address)
+            machine.lose(f"an error in the library: {problem!r}")
         if machine.state in IS_OVER and self._socket is not None:
             self._drop_socket()
         self._hand_out()
@@ -330,35 +365,12 @@ class Pump:
             self.turns += 1
             self._wake_others()
 
-    def _exchange(self, socket: DaemonSocket) -> int:
-        machine = self.machine
-        for count in range(FRAMES_PER_TURN):
-            if machine.outbox or socket.has_unsent:
-                socket.send(machine.outbox)
-                machine.outbox.clear()
-            messages = socket.receive()
-            if messages is None:
-                return count
-            machine.received(messages, clock.now())
-            machine.say_what_gathers()
-        return FRAMES_PER_TURN
-
     def pump_from_background(self, fds: frozenset[int]) -> None:
         """Nobody waits: somebody must read all the same."""
-        if self._over.is_set():
-            return
-        try:
-            self._has_more = True
-            while self._has_more and not self._over.is_set():
-                with self.guard:
-                    self._turn(fds)
-        except Exception as problem:
-            _log.exception("a session at %s broke", self.address)
+        self._has_more = True
+        while self._has_more and not self._over.is_set():
             with self.guard:
-                self.machine.lose(f"an error in the library: {problem!r}")
-                self._drop_socket()
-                self._hand_out()
-                self._wake_others()
+                self._turn(fds)
 
     # --- Connections break ---
 
@@ -442,6 +454,19 @@ class Pump:
 
     def _cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         self.do(lambda: membership.vote(proposal, answer))
+
+
+def _wait_for_answer(socket: DaemonSocket, id: int, until: float) -> None:
+    """Until the daemon has answered this request, with nobody else reading; other messages are not looked at."""
+    poll = select.poll()
+    for fd in socket.fds:
+        poll.register(fd, select.POLLIN)
+    while (left := until - clock.now()) > 0 and not socket.is_over:
+        messages = socket.receive()
+        if messages is None:
+            poll.poll(math.ceil(left * 1000))
+        elif any(getattr(message, "id", 0) == id for message in messages):
+            return
 
 
 def judged(found: object) -> Answer:

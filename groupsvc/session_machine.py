@@ -120,9 +120,10 @@ class SessionMachine:
         """When a session without a connection is lost."""
         return self._give_up_at
 
-    def received(self, messages: Sequence[wire.AnyClientReply], now: float) -> None:
-        """What came in one frame."""
+    def received(self, messages: Sequence[wire.AnyClientReply], now: float, size: int = 0) -> None:
+        """What came in one frame of ``size`` bytes."""
         self._now = now
+        self._heard.hear_bytes(size)
         run: list[notices.AnyNotice] = []
         member = -1
         for message in messages:
@@ -140,7 +141,7 @@ class SessionMachine:
                 continue
             if not self._is_on:
                 raise PeerProtocolError(f"the daemon sent {type(message).__name__} before the session was open")
-            self._heard.hear(message)
+            self._heard.hear()
             if isinstance(message, wire.Told):
                 member = message.member
                 run.append(message.notice)
@@ -157,6 +158,7 @@ class SessionMachine:
                 membership = self.members.get(message.member)
                 if membership is not None:
                     membership.messages_came(message.seq, message.sender, message.payloads)
+                    self._look_whether_it_ended(membership)
             case wire.MemberLost():
                 membership = self.members.pop(message.member, None)
                 if membership is not None and message.dissolved:
@@ -178,8 +180,11 @@ class SessionMachine:
         membership = self.members.get(member)
         if membership is not None:
             membership.told(run, self._now)
-            if membership.has_ended:
-                del self.members[member]
+            self._look_whether_it_ended(membership)
+
+    def _look_whether_it_ended(self, membership: Membership) -> None:
+        if membership.has_ended:
+            self.members.pop(membership.number, None)
 
     def _unwanted(self, answer: wire.AnyAnswer) -> None:
         """No call waits for it: messages were refused, or what was entered too late is left again."""
@@ -243,11 +248,12 @@ class SessionMachine:
         assert state in LEGAL[self.state], f"{self.state} -> {state}"
         self.state = state
         self.due.append(StateDue(state))
-        for membership in self.members.values():
+        for membership in list(self.members.values()):
             if state is SessionState.SUSPENDED:
                 membership.happened(Suspended(reason, group=membership.group))
             elif state is SessionState.CONNECTED:
                 membership.happened(events.Resumed(group=membership.group))
+            self._look_whether_it_ended(membership)
 
     def lose(self, reason: str) -> None:
         """Everything this session had is gone, for ever."""
@@ -346,8 +352,12 @@ class SessionMachine:
         return call
 
     def abandon(self, call: Call) -> None:
-        """Whoever waited for it was interrupted."""
-        self._calls.abandon(call)
+        """Whoever waited for it was interrupted; what it has entered meanwhile is nobody's, and left again."""
+        if not call.is_done:
+            self._calls.abandon(call)
+        elif call.error is None and isinstance(call.result, Membership) and not call.result.has_ended:
+            self.say(wire.GoodbyeAsk(self.next_id(), call.result.number))
+            self.part(call.result, "whoever joined was interrupted")
 
     def check_open(self, what: str, group: str | None = None) -> None:
         """Raise if nothing can be done any more."""

@@ -180,6 +180,8 @@ def test_a_daemon_that_forgot_us_and_states_are_told() -> None:
         with pytest.raises(groupsvc.Lost):
             held.check()
         assert SessionState.LOST is await states.get()
+        await session.close()
+        assert SessionState.CLOSED is await states.get()
 
     play(scene)
 
@@ -194,6 +196,23 @@ def test_many_tasks_at_once_and_all_events_in_one_iterator() -> None:
         assert 101 == found.count("one") == found.count("two")
 
     play(scene)
+
+
+def test_another_loop_is_told_so() -> None:
+    with daemon_on_a_socket() as daemon:
+        first = asyncio.new_event_loop()
+
+        async def connect() -> aio.Session:
+            return await aio.connect(daemon.address)
+
+        async def use(session: aio.Session) -> None:
+            with pytest.raises(groupsvc.UsageError, match="another event loop"):
+                await session.join("db")
+
+        session = first.run_until_complete(connect())
+        asyncio.run(use(session))
+        first.run_until_complete(session.close())
+        first.close()
 
 
 def test_no_daemon(tmp_path: Path) -> None:

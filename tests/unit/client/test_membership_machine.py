@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+
+import attrs
 import pytest
 
 from groupsvc import asking, events
-from groupsvc.attributes import GroupAttributes, Phases
+from groupsvc.attributes import GroupAttributes, Phases, attributes_of, stated
 from groupsvc.errors import Lost, OutcomeUnknown, Rejected, TimedOut, UsageError
 from groupsvc.event_buffer import EventBuffer
 from groupsvc.limits import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
@@ -303,8 +306,9 @@ class TestBuffers:
         line.tell(wire.MessagesCame(1, 2, OTHER, (b"a", b"b", b"c")), wire.MessagesCame(1, 5, OTHER, (b"d",)))
         line.tell(wire.MessagesCame(1, 6, OTHER, (b"e",)))
         assert 1 == len([one for one in line.daemon.requests if isinstance(one, wire.Overrun)])
-        told(line, 1, notices.Left(7, ((*NODE, 1),), "overrun", 102))
-        assert ["Message", "Message", "Message", "Overrun", "Left"] == kinds(membership)
+        assert ["Message", "Message", "Message", "Overrun", "Lost"] == kinds(membership)
+        assert membership.has_ended
+        assert {} == line.machine.members
 
     def test_nothing_is_kept_for_who_does_not_read(self, line: Line) -> None:
         membership = join(line, events=False)
@@ -332,11 +336,16 @@ def test_lost_is_one_word_read_or_raised() -> None:
             assert "why" == reason
 
 
-def test_attributes_that_differ_from_the_default_are_stated() -> None:
-    from groupsvc.attributes import attributes_of, stated
-
-    wanted = GroupAttributes(join_phases=Phases.N, default_vote=Vote.REJECT, time_limit=5.0)
-    assert {"join_phases": "n", "default_vote": "reject", "time_limit": 5.0} == stated(wanted)
+def test_attributes_that_were_said_are_stated_also_if_they_are_the_default() -> None:
+    wanted = GroupAttributes(join_phases=Phases.N, default_vote=Vote.REJECT, time_limit=30.0)
+    assert {"join_phases": "n", "default_vote": "reject", "time_limit": 30.0} == stated(wanted)
+    assert {} == stated(GroupAttributes())
+    assert GroupAttributes() == GroupAttributes(time_limit=30.0, exclusive=False, commit_k=None)
+    assert {"time_limit": 30.0} == stated(GroupAttributes(time_limit=30.0, exclusive=False, commit_k=None))
+    assert 5.0 == stated(attrs.evolve(wanted, time_limit=5.0))["time_limit"]
+    assert stated(wanted) == stated(copy.deepcopy(wanted))
+    with pytest.raises(TypeError, match="speed"):
+        GroupAttributes(speed=3)  # type: ignore[call-arg]
     assert wanted == attributes_of({**stated(wanted), "of a later version": 1})
     with pytest.raises(UsageError, match="CONTINUE"):
         GroupAttributes(default_vote=Vote.CONTINUE)

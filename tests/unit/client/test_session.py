@@ -156,7 +156,10 @@ class TestGroups:
             lambda: session.join("_lock/x"),
             lambda: session.join("db"),
             lambda: session.join("x", name="n" * 201),
+            lambda: session.join("x", name="\ud800"),
             lambda: session.join("x", data=bytes(70_000)),
+            lambda: session.join("x", attributes=GroupAttributes(client_version="v" * 201)),
+            lambda: session.join("x", attributes=GroupAttributes(replicas=1 << 70)),
             lambda: session.join("x", timeout=0),
             lambda: session.join("x", timeout=float("nan")),
             lambda: session.join("x", on_proposal=3),  # type: ignore[arg-type]
@@ -166,13 +169,19 @@ class TestGroups:
             lambda: group.propose_state("text"),  # type: ignore[arg-type]
             lambda: group.propose_state(bytes(5 << 20)),
             lambda: group.propose_state(b"", if_version=-1),
+            lambda: group.propose_state(b"", if_version=1 << 63),
             lambda: group.propose_state(b"", phases=0),
+            lambda: group.propose_state(b"", phases=1001),
             lambda: group.propose_state(b"", time_limit=0),
             lambda: group.propose_state(b"", on_busy="wait"),  # type: ignore[arg-type]
             lambda: group.multicast("text"),  # type: ignore[arg-type]
             lambda: group.multicast(bytes(5 << 20)),
             lambda: group.expel(),
             lambda: group.expel("nobody"),
+            lambda: group.expel("n" * 64 + "/1/1"),
+            lambda: group.expel(f"n1/{1 << 70}/1"),
+            lambda: group.expel(*["n1/1/1"] * 10_001),
+            lambda: group.expel("n1/1/1", reason="\ud800"),
             lambda: group.change_attributes(),
             lambda: group.change_attributes(speed=3),
             lambda: group.change_attributes(default_vote=Vote.CONTINUE),
@@ -413,6 +422,30 @@ class TestConnectionsBreak:
         changed = [event.value for event in group.events(timeout=0) if isinstance(event, groupsvc.StateChanged)]
         assert [b"0", b"1", b"2", b"3", b"4"] == changed
 
+    def test_many_threads_while_it_breaks_again_and_again(
+        self, daemon: DaemonOnASocket, session: groupsvc.Session
+    ) -> None:
+        group = session.join("db", events=True)
+        results: list[bool] = []
+
+        def work() -> None:
+            for _ in range(15):
+                results.append(group.propose_state(b"x").approved)
+                group.multicast(b"y")
+            group.flush()
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for count in range(10, 60, 10):
+            daemon.wait_for(wire.ChangeStateAsk, count)
+            daemon.server.cut()
+        for thread in threads:
+            thread.join(PATIENCE_S)
+        assert [True] * 60 == results
+        seen = [event.seq for event in group.events(timeout=0) if not isinstance(event, groupsvc.Approved)]
+        assert list(range(1, 122)) == seen, "nothing is lost, nothing is done twice"
+
     def test_a_daemon_that_forgot_us(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
         group = session.join("db", events=True)
         daemon.memory.knows_the_session = False
@@ -542,10 +575,10 @@ print(group.propose_state(b"parent").approved)
         assert ["True", "True"] == rest
 
 
-def test_importing_the_library_imports_no_daemon_no_spark_and_no_asyncio() -> None:
+def test_importing_the_library_imports_neither_daemon_nor_spark_and_zeromq_only_when_it_connects() -> None:
     code = (
         "import sys, groupsvc; print(*sorted(m for m in sys.modules"
-        " if m.split('.')[0] in ('groupsvcd', 'pyspark', 'asyncio', 'tenacity', 'tempfile')))"
+        " if m.split('.')[0] in ('groupsvcd', 'pyspark', 'asyncio', 'tenacity', 'tempfile', 'zmq')))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60,
                            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})  # fmt: skip

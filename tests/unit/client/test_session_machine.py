@@ -128,7 +128,9 @@ class TestAlive:
 
     def test_large_messages_are_counted_by_their_bytes(self, line: Line) -> None:
         membership = join(line)
-        line.tell(wire.MessagesCame(membership.number, 2, ("n2", 1, 1), (bytes(2 << 20),)))
+        told = line.daemon.tell(wire.MessagesCame(membership.number, 2, ("n2", 1, 1), (b"much",)))
+        line.machine.received(told, line.now, 2 << 20)
+        line.run()
         assert 3 == line.daemon.alive[0].seen
 
     def test_a_callback_that_hangs_makes_the_program_unresponsive_until_it_returns(self, line: Line) -> None:
@@ -153,6 +155,21 @@ class TestCalls:
         with pytest.raises(StaleVersion, match="could not change the state in group 'db': the version is 0") as caught:
             done(line, propose(line, membership, b"x", 3))
         assert "db" == caught.value.group
+
+    def test_what_is_not_known_can_be_asked_for_by_its_id(self, line: Line) -> None:
+        membership = join(line)
+        line.daemon.script = lambda request: [
+            wire.Problem(request.id, "unknown", "timed out", "not decided in time", ("n1", 7, 55))
+        ]
+        with pytest.raises(OutcomeUnknown) as caught:
+            done(line, propose(line, membership, b"x"))
+        assert ("n1/7/55",) == caught.value.ids
+        line.daemon.script = None
+        done_later = begin(line, asking.outcome(line.machine, membership, caught.value.ids[0]))
+        ask = line.machine.outbox[-1]
+        assert isinstance(ask, wire.OutcomeAsk)
+        assert ("n1", 7, 55) == ask.proposal
+        assert not done_later.is_done
 
     def test_a_proposal_whose_end_is_not_known_is_named(self) -> None:
         """``group.outcome`` can be asked for it."""
@@ -199,7 +216,7 @@ class TestCalls:
         assert isinstance(call.error, OutcomeUnknown)
         assert b"x" == membership.view.state
 
-    @pytest.mark.parametrize("how", ["late", "interrupted"])
+    @pytest.mark.parametrize("how", ["late", "interrupted", "interrupted when done"])
     def test_a_join_that_nobody_waits_for_any_more_is_left_again(self, line: Line, how: str) -> None:
         start = asking.join(
             line.machine, "db", name=None, attributes=None, create=None, data=b"", on_proposal=None, events=False
@@ -210,6 +227,8 @@ class TestCalls:
             line.machine.tick(2.0)
             line.machine.outbox[:] = [*requests, *line.machine.outbox]
         else:
+            if how == "interrupted when done":
+                line.run()
             line.machine.abandon(call)
         line.run()
         assert isinstance(line.daemon.requests[-1], wire.GoodbyeAsk)

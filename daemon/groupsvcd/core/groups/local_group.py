@@ -15,7 +15,9 @@ became of their proposals is not known.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from groupsvc.wire.notices import (
@@ -34,7 +36,7 @@ from groupsvc.wire.notices import (
 from ..nodegroups.controls import Ruled, decode_control
 from ..nodegroups.user import WhyNot
 from ..peer_messages import Votes
-from ..stream.entries import Entry
+from ..stream.entries import Entry, Run, runs_of
 from ..views import AttributeValue, NodeId
 from . import commands as cmd
 from .ballot_box import BallotBox, VoteProblem
@@ -273,41 +275,42 @@ class LocalGroup:
 
     def delivered(self, first_seq: int, entries: Sequence[Entry]) -> None:
         """The next entries."""
-        position, count = 0, len(entries)
+        seq = first_seq
         has_changed = False
-        while position < count:
-            entry, seq = entries[position], first_seq + position
-            end = end_of_run(entries, position) if entry.origin else position
-            if end > position:
-                self._hear(seq, entries[position:end])
-                position = end
-                continue
-            position += 1
-            has_changed = True
-            if entry.origin:
-                notices = self.group.apply(seq, (entry.origin, entry.incarnation), entry.body)
-            else:
-                control = decode_control(entry.body)
-                if isinstance(control, Ruled):
-                    notices = self.group.rule(seq, control.body)
+        for run in runs_of(entries):
+            for bodies in stretches(run.bodies):
+                if run.origin and is_plain(bodies[0]):
+                    self._hear(seq, run, bodies)
                 else:
-                    notices = self.group.control(seq, control)
-            if notices:
-                self._tell(notices)
+                    has_changed = True
+                    self._apply(seq, run, bodies[0])
+                seq += len(bodies)
         self._move_line()
         if has_changed:  # by plain messages nobody's turn comes, and nothing ends
             self._groups.look_at(self)
             self.look_who_leads()
             self.leave_if_idle()
 
-    def _hear(self, seq: int, run: Sequence[Entry]) -> None:
+    def _apply(self, seq: int, run: Run, body: bytes) -> None:
+        """A command, a ruling, or something about nodes."""
+        if run.origin:
+            notices = self.group.apply(seq, (run.origin, run.incarnation), body)
+        else:
+            control = decode_control(body)
+            if isinstance(control, Ruled):
+                notices = self.group.rule(seq, control.body)
+            else:
+                notices = self.group.control(seq, control)
+        if notices:
+            self._tell(notices)
+
+    def _hear(self, seq: int, run: Run, bodies: Sequence[bytes]) -> None:
         """So many plain messages of one sender, in a row."""
-        first = run[0]
-        sender = (first.origin, first.incarnation, cmd.sender_of(first.body))
-        if self.group.hear(seq, len(run), sender):
+        sender = (run.origin, run.incarnation, cmd.sender_of(bodies[0]))
+        if self.group.hear(seq, len(bodies), sender):
             listeners = [one for number, one in self._processes.items() if number in self._told_in]
             if listeners:
-                payloads = tuple([entry.body[cmd.MESSAGE_HEAD_BYTES :] for entry in run])
+                payloads = tuple(map(_payload, bodies))
                 for listener in listeners:
                     listener.heard(seq, sender, payloads)
 
@@ -446,17 +449,23 @@ class LocalGroup:
             self._move_line()
 
 
-def end_of_run(entries: Sequence[Entry], position: int) -> int:
-    """The end of the run of plain messages of one sender that begins here; ``position`` itself if this is none."""
-    first = entries[position]
-    head = first.body[: cmd.MESSAGE_HEAD_BYTES]
-    if head[:1] != b"\0" or len(head) < cmd.MESSAGE_HEAD_BYTES:
-        return position
-    origin, incarnation = first.origin, first.incarnation
-    end, count = position + 1, len(entries)
-    while end < count:
-        entry = entries[end]
-        if entry.body[: cmd.MESSAGE_HEAD_BYTES] != head or entry.origin != origin or entry.incarnation != incarnation:
-            break
-        end += 1
-    return end
+_head = itemgetter(slice(cmd.MESSAGE_HEAD_BYTES))
+_payload = itemgetter(slice(cmd.MESSAGE_HEAD_BYTES, None))
+
+
+def is_plain(body: bytes) -> bool:
+    """Whether this is a plain message."""
+    return cmd.is_message(body) and len(body) >= cmd.MESSAGE_HEAD_BYTES
+
+
+def stretches(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """What is dealt with at once: plain messages of one sender in a row, or something else alone."""
+    head = _head(bodies[0])
+    if len(bodies) == 1 or (is_plain(head) and all(map(bytes.startswith, bodies, repeat(head)))):
+        yield bodies  # as nearly always
+        return
+    for head, some in groupby(bodies, _head):
+        if is_plain(head):
+            yield tuple(some)
+        else:
+            yield from ((body,) for body in some)

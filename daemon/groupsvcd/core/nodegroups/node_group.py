@@ -22,7 +22,7 @@ from ..invariants import invariant
 from ..peer_messages import Data, Leave, topic_of
 from ..records import Record, StoredStream
 from ..stream.delivery import Holders
-from ..stream.entries import Entry, Run
+from ..stream.entries import Entries, Run
 from ..stream.fast import FastReplica
 from ..stream.receiver import Receiver
 from ..stream.replica import Replica, Retention
@@ -84,7 +84,7 @@ class NodeGroup:
         self.with_lease = with_lease
         self.came_back = came_back  # told that the disk knows the group, and no program takes part yet
         self._timers = station.parameters.timers
-        self._batch: list[Entry] = []
+        self._batch: list[Run] = []
         self._batch_first = 0
         self._is_handing_up = False  # a user is just being given entries, and may do anything
         self._changed_at = 0
@@ -349,8 +349,7 @@ class NodeGroup:
         if not self._batch:
             self._batch_first = first_seq
             self.touch(self)
-        for run in runs:
-            self._batch += run.entries()
+        self._batch += runs
         last = runs[-1]
         newest = self.roll.note(first_seq, runs if last.origin else runs[:-1])
         if not last.origin:
@@ -519,7 +518,7 @@ class NodeGroup:
 
     def _hand_up_entries(self) -> None:
         if self._batch:
-            batch, self._batch = self._batch, []
+            batch, self._batch = Entries(self._batch), []
             self._is_handing_up = True
             for user in self._told():
                 user.delivered(self._batch_first, batch)

@@ -342,8 +342,8 @@ class Replica:
 
     def _may_be_kept(self, seq: int) -> bool:
         """Whether a group keeps this entry for us, as far as we were told, and not everybody was asked for it twice."""
-        asked = max(self.intake.asked, self.library.asked)
-        return self.retention.until_discarded and seq > self.discard_said and asked < 2 * len(self.servers)
+        asked, everybody = max(self.intake.asked, self.library.asked), max(len(self.servers), 1)  # if we know them yet
+        return self.retention.until_discarded and seq > self.discard_said and asked < 2 * everybody
 
     def take_checkpoint_block(self, sender: str, repair: Repair) -> bytes | None:
         """What we miss is no longer kept: this is the first block of a checkpoint. Returns it once it is whole."""

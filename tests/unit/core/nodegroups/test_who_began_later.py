@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvcd.core.peer_messages import Repair, Seen
+from groupsvcd.core.peer_messages import Repair, RepairAsk, Seen
 from tests.unit.core.nodegroups.carriers import GROUP, Carriers, Witness
 
 
@@ -58,3 +58,15 @@ def test_who_was_cut_off_gets_what_others_keep_for_it() -> None:
     nodes.submit("D", "d")
     nodes.run(5.0)
     assert ([], [*"abcd"]) == (nodes.user("F").losses, nodes.texts("F"))
+
+
+def test_a_late_word_of_a_checkpoint_ends_no_beginning() -> None:
+    """SAM-15. It comes as soon as G is a member, and before G has asked anybody."""
+    nodes, user = _with_a_late_server(since=4)
+    late = nodes.seat("E").replica.answer_to(RepairAsk(nodes.id(), 5, 20))
+    assert late is not None
+    assert late.checkpoint_seq > 5
+    nodes.run_until(lambda: ["receiver"] == nodes.roles("G"))
+    nodes.frame("E", "G", late)
+    nodes.run(1.0)
+    assert ([], [4]) == (user.losses, user.joined_at)
