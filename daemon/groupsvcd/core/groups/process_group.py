@@ -122,6 +122,7 @@ class Stored(msgspec.Struct, frozen=True, array_like=True):
     leaves_ready: int
     outcomes: tuple[tuple[int, Outcome], ...] = ()
     has_ended: bool = False
+    founding: dict[str, AttributeValue] | None = None
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -133,6 +134,7 @@ class ProcessGroup:
 
     def __init__(self, attributes: Mapping[str, AttributeValue]) -> None:
         self.rules = Rules(attributes)
+        self._founding = dict(attributes)  # as whoever formed the group settled them
         self.seq = 0
         self.providers: dict[ProviderId, Provider] = {}  # oldest first
         self.failing: dict[ProviderId, tuple[Cause, int]] = {}  # and the entry that said so
@@ -228,7 +230,7 @@ class ProcessGroup:
             self.rules.attributes, self.seq, tuple(self.providers.values()), tuple(self.failing.items()),
             tuple(sorted(self.unresponsive)), self.state, self.state_version, self.default_vote, tuple(self.queue),
             self.ballot, self.fence, self.ready["joins"], self.ready["leaves"], self.ledger.outcomes,
-            self.has_ended,
+            self.has_ended, self._founding,
         )  # fmt: skip
         return _encoder.encode(stored)
 
@@ -245,6 +247,7 @@ class ProcessGroup:
         self.ready = {"joins": stored.joins_ready, "leaves": stored.leaves_ready}
         self.ledger = Ledger(stored.outcomes)
         self.has_ended = stored.has_ended
+        self._founding = stored.attributes if stored.founding is None else stored.founding
 
     # --- Deaths ---
 
@@ -526,7 +529,9 @@ class ProcessGroup:
             self.fence += 1
         was_cut_off = all(cause == "node_failure" for cause, _ in alike)
         if not self.providers and not (self.rules.durable and was_cut_off):  # what is on disks waits for the nodes
-            self.state = b""  # it was kept as long as somebody was there
+            self.state = b""  # it was kept as long as somebody was there, and so was what they had changed
+            self.rules = Rules(self._founding)
+            self.default_vote = self.rules.default_vote
             self.has_ended = True
         for (cause, code), providers in alike.items():
             self._told.append(Left(self.seq, tuple(providers), cause, self.fence, code, subject.reason))
