@@ -77,7 +77,7 @@ class LocalGroup:
         self.entered_for = entered_for  # for whose sake this node asked for the group
         self.id = 0
         self.refusal: WhyNot | Literal[""] = ""  # why this node does not get in
-        self.is_steward = False  # carries the group for the sake of its disk, until a process takes part
+        self.is_steward = False  # carries the group for the sake of its disk, until a provider of it leaves
         self._groups = groups
         self._attributes: dict[str, AttributeValue] = {}
         self.group = ProcessGroup({})
@@ -107,7 +107,6 @@ class LocalGroup:
     def join(self, listener: Listener, number: int, name: str, data: bytes, decided: Decided) -> int:
         """A process wants to be a provider, under this number; returns that of its proposal."""
         self._processes[number] = listener
-        self.is_steward = False
         proposal = self._groups.next_proposal()
         self.propose(cmd.Join(proposal, number, cmd.BY_DEFAULT, cmd.BY_DEFAULT, name, data), decided)
         return proposal
@@ -115,7 +114,6 @@ class LocalGroup:
     def subscribe(self, listener: Listener, number: int) -> None:
         """A process wants to watch."""
         self._subscribers[number] = listener
-        self.is_steward = False
 
     def unsubscribe(self, number: int) -> None:
         """It does not any more."""
@@ -133,7 +131,8 @@ class LocalGroup:
 
     def leave_if_idle(self) -> None:
         """Nobody on this node takes part, or waits to: then it does not carry the group."""
-        is_busy = self.is_steward or len(self._line) > 0 or self._errands or self._groups.arrivals.awaits(self.name)
+        is_kept = self.is_steward and not self.group.has_ended
+        is_busy = is_kept or len(self._line) > 0 or self._errands or self._groups.arrivals.awaits(self.name)
         if self.is_idle and not is_busy and not self._has_providers_here:
             self._groups.leave(self)
 
@@ -415,6 +414,7 @@ class LocalGroup:
             if provider[:2] == self._groups.me:
                 self._processes.pop(provider[2], None)
                 self._told_in.discard(provider[2])
+                self.is_steward = False
 
     def _dissolve(self) -> None:
         subscribers, self._subscribers = self._subscribers, {}

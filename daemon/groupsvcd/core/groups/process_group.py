@@ -121,6 +121,8 @@ class Stored(msgspec.Struct, frozen=True, array_like=True):
     joins_ready: int
     leaves_ready: int
     outcomes: tuple[tuple[int, Outcome], ...] = ()
+    has_ended: bool = False
+    founding: dict[str, AttributeValue] | None = None
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -132,6 +134,7 @@ class ProcessGroup:
 
     def __init__(self, attributes: Mapping[str, AttributeValue]) -> None:
         self.rules = Rules(attributes)
+        self._founding = dict(attributes)  # as whoever formed the group settled them
         self.seq = 0
         self.providers: dict[ProviderId, Provider] = {}  # oldest first
         self.failing: dict[ProviderId, tuple[Cause, int]] = {}  # and the entry that said so
@@ -145,7 +148,8 @@ class ProcessGroup:
         self.ready: dict[Literal["joins", "leaves"], int] = {"joins": 0, "leaves": 0}  # what was batched until there
         self.ledger = Ledger()
         self._told: list[AnyNotice] = []
-        self._is_ending = False  # by this entry, unless somebody joins with it
+        self.has_ended = False  # its last provider has left; until somebody joins what is left of it
+        self._had_ended = False  # before this entry
 
     @property
     def view(self) -> GroupView:
@@ -211,7 +215,7 @@ class ProcessGroup:
     def _begin(self, seq: int) -> None:
         invariant(seq > self.seq, f"entry {seq} is applied after {self.seq}")
         self.seq = seq
-        self._is_ending = False
+        self._had_ended = self.has_ended
 
     def _end(self) -> list[AnyNotice]:
         self._take_turns()
@@ -226,6 +230,7 @@ class ProcessGroup:
             self.rules.attributes, self.seq, tuple(self.providers.values()), tuple(self.failing.items()),
             tuple(sorted(self.unresponsive)), self.state, self.state_version, self.default_vote, tuple(self.queue),
             self.ballot, self.fence, self.ready["joins"], self.ready["leaves"], self.ledger.outcomes,
+            self.has_ended, self._founding,
         )  # fmt: skip
         return _encoder.encode(stored)
 
@@ -241,6 +246,8 @@ class ProcessGroup:
         self.queue, self.ballot = list(stored.queue), stored.ballot
         self.ready = {"joins": stored.joins_ready, "leaves": stored.leaves_ready}
         self.ledger = Ledger(stored.outcomes)
+        self.has_ended = stored.has_ended
+        self._founding = stored.attributes if stored.founding is None else stored.founding
 
     # --- Deaths ---
 
@@ -351,7 +358,7 @@ class ProcessGroup:
                 self._open_rest(rest)
             else:
                 break
-        if self._is_ending and not self.providers:
+        if self.has_ended and not self._had_ended:
             self._told.append(Emptied(self.seq))
 
     # --- Opening ---
@@ -503,6 +510,7 @@ class ProcessGroup:
         for provider in joining:
             invariant(provider.id not in self.providers, f"{provider.id} joins and is a provider already")
             self.providers[provider.id] = replace(provider, joined_seq=self.seq)
+        self.has_ended = False
         self.fence += 1
         self._told.append(Joined(self.seq, tuple(self.providers[one.id] for one in joining), self.fence))
 
@@ -521,8 +529,10 @@ class ProcessGroup:
             self.fence += 1
         was_cut_off = all(cause == "node_failure" for cause, _ in alike)
         if not self.providers and not (self.rules.durable and was_cut_off):  # what is on disks waits for the nodes
-            self.state = b""  # it was kept as long as somebody was there
-            self._is_ending = True
+            self.state = b""  # it was kept as long as somebody was there, and so was what they had changed
+            self.rules = Rules(self._founding)
+            self.default_vote = self.rules.default_vote
+            self.has_ended = True
         for (cause, code), providers in alike.items():
             self._told.append(Left(self.seq, tuple(providers), cause, self.fence, code, subject.reason))
         self._refuse([one for one in self.queue if one.proposer in leaving], "not_a_member")

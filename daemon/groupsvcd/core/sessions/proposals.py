@@ -120,6 +120,10 @@ def send(session: Session, ask: SendAsk) -> None:
 
 def expel(session: Session, ask: ExpelAsk) -> None:
     """Others are to be removed."""
+    part = session.parts.get(ask.member)
+    if isinstance(part, Membership) and part.provider in ask.targets:
+        session.tell(Problem(ask.id, "usage", "usage", "a provider expels others; to go itself it leaves"))
+        return
     _propose(session, ask, lambda number, provider: cmd.Expel(
         number, provider, ask.phases, ask.time_limit, ask.targets, ask.reason, ask.fail_if_busy,
     ))  # fmt: skip

@@ -20,7 +20,7 @@ from ..groups.arrivals import Arrival
 from ..groups.commands import FailureCause
 from ..groups.local_group import DISSOLVED
 from ..groups.process_group import ProcessGroup
-from ..nodegroups.user import Form
+from ..nodegroups.user import NO_SUCH_GROUP, Form
 from .attributes import attributes_of
 
 if TYPE_CHECKING:
@@ -54,6 +54,9 @@ class Subscription:
             self.session.desk.processes.arrivals.come(self.group, self._arrival)
 
     def _admitted(self, local: LocalGroup) -> None:
+        if local.group.has_ended:  # there are still nodes that carry what is left of it
+            self._turned_away("no such group", NO_SUCH_GROUP)
+            return
         self.local = local
         local.subscribe(self, self.member)
         attributes = attributes_of(local, self.session.desk.processes)

@@ -6,9 +6,11 @@ import pytest
 
 from groupsvc.wire.client_messages import (
     CastVote,
+    ExpelAsk,
     GoodbyeAsk,
     JoinedAs,
     LeaveAsk,
+    MemberLost,
     OutcomeAsk,
     OutcomeIs,
     Problem,
@@ -126,3 +128,69 @@ def test_who_waits_for_a_group_while_its_node_leads_the_one_before_presides_over
     b.vote("approve")
     domain.run(0.5)
     assert isinstance(b.answer(proposed), OutcomeIs)
+
+
+def test_nobody_expels_itself_and_so_somebody_always_has_a_vote() -> None:
+    """GS-34: one who names everybody, itself included, would have the group end without a single vote."""
+    domain, (a, b, c) = _three(leave_phases="n")
+    everybody = tuple(one.kinds(JoinedAs)[0].provider for one in (a, b, c))
+    number = a.ask(ExpelAsk, a.member, -1, -1.0, False, 5.0, everybody, "all")
+    domain.run(0.2)
+    assert ("usage", "usage") == a.problem(number)
+    assert [] == b.notices(Left)
+
+
+def test_a_group_that_has_ended_cannot_be_watched_and_its_name_is_free() -> None:
+    """GS-21: F asks right after the last provider has gone, before the nodes have; it does not keep the shell alive."""
+    domain = Applications()
+    a, b, watcher = domain.opened("D"), domain.opened("E"), domain.opened("F")
+    a.join(state_phases="n")
+    watcher.subscribe()
+    b.join()
+    a.ask(GoodbyeAsk, a.member)
+    b.ask(GoodbyeAsk, b.member)
+    domain.run(0.01)
+    assert [True] == [lost.dissolved for lost in watcher.kinds(MemberLost)]
+    assert ("failed", "no such group") == watcher.problem(watcher.subscribe(wait=1.0))
+    assert isinstance(b.answer(b.join(state_phases="one", wait=1.0)), JoinedAs)
+
+
+def _restarted(domain: Applications, *nodes: str) -> None:
+    domain.die(*nodes)
+    domain.run(4.0)
+    domain.boot(*nodes)
+    domain.run(4.0)
+
+
+def test_a_durable_group_ends_with_its_last_provider_though_nodes_keep_it_for_the_sake_of_their_disks() -> None:
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    a.join(durable=True)
+    b.join()
+    domain.run(1.0)
+    _restarted(domain, "D", "E")
+    again = domain.opened("D")
+    again.join(create=False)
+    again.ask(LeaveAsk, again.member, 0, 5.0)
+    domain.run(5.0)
+    assert domain.voter("A").directory.groups.named("db") is None
+
+
+def test_who_only_watches_a_durable_group_takes_no_disk_away_when_it_goes() -> None:
+    """Both nodes were restarted and keep the group on their disks; somebody watches it there for a while."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    a.join(durable=True)
+    b.join()
+    a.propose_state(b"red")
+    domain.run(1.0)
+    _restarted(domain, "D", "E")
+    for node in "DE":
+        watcher = domain.opened(node)
+        watcher.subscribe()
+        watcher.ask(GoodbyeAsk, watcher.member)
+        domain.run(2.0)
+    again = domain.opened("D")
+    answer = again.answer(again.join(create=False))
+    assert isinstance(answer, JoinedAs)
+    assert b"red" == answer.view.state
