@@ -16,7 +16,7 @@ import attrs
 
 from . import events
 from .attributes import GroupAttributes, attributes_of
-from .errors import Lost, Rejected, TimedOut, UsageError
+from .errors import Lost, PeerProtocolError, Rejected, TimedOut, UsageError
 from .event_buffer import EventBuffer, MessageRun
 from .own_messages import OwnMessages
 from .views import Provider, View, provider_of, stranger, text_of
