@@ -12,6 +12,7 @@ machine. Rates and latencies are computed from these notes when it is over.
 from __future__ import annotations
 
 import bisect
+import math
 import statistics
 import struct
 import time
@@ -210,8 +211,9 @@ def _latencies(begin: float, end: float, notes: Sequence[Notes]) -> list[float]:
 
 
 def when_delivered(notes: Notes, number: int) -> float:
-    """When so many messages had been delivered."""
-    return notes.delivered[bisect.bisect_left(notes.delivered, number, key=lambda note: note[1])][0]
+    """When so many messages had been delivered; never, if that was after the last note."""
+    position = bisect.bisect_left(notes.delivered, number, key=lambda note: note[1])
+    return notes.delivered[position][0] if position < len(notes.delivered) else math.inf
 
 
 LOADS: dict[str, Load] = {

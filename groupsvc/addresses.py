@@ -15,6 +15,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from .errors import UsageError
+
 ADDRESS_VARIABLE = "GROUPSVC_ADDRESS"
 SYSTEM_SOCKET = Path("/run/groupsvc/client.sock")
 SCHEME = "ipc://"
@@ -57,6 +59,14 @@ def problem_with_address(address: str) -> str | None:
     if size > SOCKET_PATH_BYTES_MAX:
         return f"the path of {address!r} has {size} bytes, the kernel takes at most {SOCKET_PATH_BYTES_MAX}"
     return None
+
+
+def checked_address(address: str) -> str:
+    """The address, if it can be one."""
+    problem = problem_with_address(address)
+    if problem is not None:
+        raise UsageError(problem)
+    return address
 
 
 def _present_or_own_socket() -> Path:

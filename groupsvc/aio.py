@@ -24,7 +24,6 @@ from . import arguments as check
 from . import asking, clock
 from .asking import DomainStatus, GroupInfo
 from .attributes import GroupAttributes, Phases
-from .connection import TIMEOUT_S
 from .errors import Failed, GroupServiceError, OutcomeUnknown, TimedOut, UsageError, WouldBlock
 from .event_buffer import EventBuffer
 from .events import Event
@@ -35,7 +34,7 @@ from .loop_pump import LoopPump
 from .machines import Since, StateMachine, tell_group
 from .membership_machine import Membership
 from .own_messages import MessageId
-from .session import CLOSE_S, DEFAULT_TIMEOUT_S, connect_arguments
+from .session import CLOSE_S, CONNECT_S, DEFAULT_TIMEOUT_S, connect_arguments
 from .session_states import IS_OVER, SessionState
 from .views import Provider
 from .voting import Answer, Outcome, Proposal, _Manual
@@ -83,7 +82,7 @@ def connect(
     *,
     name: str | None = None,
     keys: None = None,
-    timeout: float = TIMEOUT_S,
+    timeout: float = CONNECT_S,
     default_timeout: float = DEFAULT_TIMEOUT_S,
 ) -> Entering[Session]:
     """A session with the daemon of this node, or at ``address``; to be awaited or entered."""

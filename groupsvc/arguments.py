@@ -28,6 +28,8 @@ BY_DEFAULT = -1
 DYNAMIC = 0
 ONE_PHASE = 1
 PHASES_MAX = 1_000
+EXPELLED_MAX = 10_000
+"""Named in one proposal: as many as a group has, and it still fits into a frame."""
 
 
 def group_name(value: object, *, may_be_reserved: bool = False) -> str:
@@ -74,14 +76,20 @@ def payload(value: object, group: str, *, what: str = "a payload", most: int = P
     return value
 
 
+def text(value: object, what: str, most: int, *, group: str | None = None) -> str:
+    """Words of an application that go on the wire."""
+    if not isinstance(value, str) or len(value) > most:
+        raise UsageError(f"{what} is a string of at most {most} characters, not {value!r:.60}", group=group)
+    try:
+        value.encode()
+    except UnicodeEncodeError as problem:
+        raise UsageError(f"{what} cannot be written in UTF-8: {problem.reason}", group=group) from None
+    return value
+
+
 def provider_name(value: object, group: str) -> str:
     """What a provider calls itself."""
-    if value is None:
-        return ""
-    if not isinstance(value, str) or len(value) > PROVIDER_NAME_CHARS_MAX:
-        text = f"the name of a provider is a string of at most {PROVIDER_NAME_CHARS_MAX} characters, not {value!r:.60}"
-        raise UsageError(text, group=group)
-    return value
+    return "" if value is None else text(value, "the name of a provider", PROVIDER_NAME_CHARS_MAX, group=group)
 
 
 def provider_data(value: object, group: str) -> bytes:
@@ -113,7 +121,7 @@ def version(value: object, group: str) -> int:
     """The version a state value must have; None: whatever there is."""
     if value is None:
         return BY_DEFAULT
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 63:
         raise UsageError(f"if_version is {value!r}; it must be a state_version, 0 or more", group=group)
     return value
 
@@ -133,6 +141,8 @@ def providers(values: Iterable[object], group: str) -> tuple[ProviderId, ...]:
         if id is None:
             raise UsageError(f"{value!r} is no Provider and no id of one (node/incarnation/number)", group=group)
         found.append(id)
+    if len(found) > EXPELLED_MAX:
+        raise UsageError(f"{len(found)} providers at once are more than the {EXPELLED_MAX} allowed", group=group)
     if not found:
         raise UsageError(f"nobody was named to be expelled from group {group!r}", group=group)
     return tuple(found)
@@ -140,9 +150,7 @@ def providers(values: Iterable[object], group: str) -> tuple[ProviderId, ...]:
 
 def reason(value: object, group: str) -> str:
     """A sentence or two for people."""
-    if not isinstance(value, str) or len(value) > REASON_CHARS_MAX:
-        raise UsageError(f"a reason is a string of at most {REASON_CHARS_MAX} characters", group=group)
-    return value
+    return text(value, "a reason", REASON_CHARS_MAX, group=group)
 
 
 def whole(value: object, name: str, group: str) -> int:

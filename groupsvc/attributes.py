@@ -1,21 +1,24 @@
 """What a group can be asked to be (``GroupAttributes``), and its form on the wire.
 
 The attributes are settled by whoever forms the group. Who joins later with attributes of its own states what it relies
-on: every one that differs from the default must be so in the group, else ``AttributesMismatch`` names it. So only
-those travel; a daemon that does not know an attribute refuses it by name, and one that nobody uses costs nothing.
+on: what it *says* must be so in the group, else ``AttributesMismatch`` names it. To say ``time_limit=30.0`` is not the
+same as to say nothing, although 30 is the default; so it is remembered what was said, and only that travels.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
 from .errors import UsageError
 from .voting_words import Vote
 from .wire.notices import AttributeValue
+
+TEXT_CHARS_MAX = 200
+"""Of an attribute that is a text, as group names."""
 
 
 class Phases(enum.Enum):
@@ -57,6 +60,12 @@ def _phases() -> Any:
 class GroupAttributes:
     """How a group works; what is None is left to the service."""
 
+    if not TYPE_CHECKING:  # type checkers know the signature from the fields
+
+        def __init__(self, **said: Any) -> None:
+            self.__attrs_init__(**said)
+            object.__setattr__(self, "_said", frozenset(said))
+
     client_version: str = ""
     batch: Batch = attrs.field(default=Batch.NONE, validator=_is(Batch))
     batch_window: float = 0.05
@@ -71,7 +80,7 @@ class GroupAttributes:
     data_k: int | None = None
     commit_k: int | None = None
     checkpoint_k: int | None = None
-    checkpoint_every: int = 50_000
+    checkpoint_every: int | None = None
     logical_lifetime: int | None = None
     inline_bytes_max: int | None = None
     delivery: Literal["safe", "fast"] = "safe"
@@ -82,9 +91,12 @@ class GroupAttributes:
     source_group: str | None = None
     history_entries_max: int | None = None
     history_bytes_max: int | None = None
+    _said: frozenset[str] = attrs.field(default=frozenset(), init=False, eq=False, repr=False)
 
 
-_FIELDS = attrs.fields_dict(GroupAttributes)
+_FIELDS = {name: field for name, field in attrs.fields_dict(GroupAttributes).items() if field.init}
+_NOT_YET = frozenset({"exclusive"})
+"""What daemons of this version do not know: to say that one does not want it is to say nothing."""
 _ENUMS: dict[str, type[enum.Enum]] = {
     "batch": Batch,
     "default_vote": Vote,
@@ -93,9 +105,13 @@ _ENUMS: dict[str, type[enum.Enum]] = {
 
 
 def stated(attributes: GroupAttributes) -> dict[str, AttributeValue]:
-    """What is said on the wire: everything that differs from the default."""
-    found = {name: getattr(attributes, name) for name in _FIELDS}
-    return {name: _plain(value) for name, value in found.items() if value != _FIELDS[name].default}
+    """What goes on the wire: everything that was said."""
+    said = {name: getattr(attributes, name) for name in _FIELDS if name in attributes._said}
+    return {
+        name: _plain(value)
+        for name, value in said.items()
+        if value is not None and not (name in _NOT_YET and value == _FIELDS[name].default)
+    }
 
 
 def changed(changes: Mapping[str, object]) -> dict[str, AttributeValue]:
@@ -123,6 +139,12 @@ def attributes_of(found: Mapping[str, AttributeValue]) -> GroupAttributes:
 
 def _plain(value: object) -> AttributeValue:
     plain = value.value if isinstance(value, enum.Enum) else value
+    if isinstance(plain, str) and (len(plain) > TEXT_CHARS_MAX or not plain.isprintable()):
+        raise UsageError(
+            f"{plain!r:.60} cannot be the value of an attribute: at most {TEXT_CHARS_MAX} printable characters"
+        )
+    if isinstance(plain, int) and not -(1 << 63) <= plain < 1 << 63:
+        raise UsageError(f"{plain!r:.60} cannot be the value of an attribute: it is out of range")
     if plain is None or isinstance(plain, bool | int | float | str):
         return plain
-    raise UsageError(f"{value!r} cannot be the value of an attribute")
+    raise UsageError(f"{value!r:.60} cannot be the value of an attribute")

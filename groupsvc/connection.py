@@ -23,9 +23,9 @@ import time
 from types import TracebackType
 from typing import Self, TypeVar
 
-from .addresses import default_address
+from .addresses import checked_address, default_address
 from .calls import REPLY_SLACK_S
-from .daemon_socket import HOW_TO_START, DaemonSocket, checked_address, does_not_answer, hello, knock
+from .daemon_socket import HOW_TO_START, DaemonSocket, does_not_answer, hello, knock
 from .errors import DaemonUnreachable, PeerProtocolError, TimedOut, UsageError
 from .problems import error_of, no_answer
 from .wire.client_messages import (

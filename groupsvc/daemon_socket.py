@@ -25,7 +25,7 @@ from collections.abc import Iterable
 
 import zmq
 
-from .addresses import problem_with_address, socket_path
+from .addresses import socket_path
 from .errors import DaemonUnreachable, PeerProtocolError, UsageError
 from .wire import frames
 from .wire.client_messages import (
@@ -43,9 +43,6 @@ HOW_TO_START = (
     "start one with `groupsvcd --config FILE`, or try a whole domain on this machine with `groupsvc dev`"
     " and set GROUPSVC_ADDRESS to an address it prints"
 )
-
-FRAMES_PER_TURN = 64
-"""So many frames are read before anybody else gets a turn."""
 
 QUEUE_FRAMES = 1000
 """Frames in ZeroMQ's own queue, each way; more wait on our side, where they can be counted."""
@@ -166,14 +163,6 @@ def hello(id: int, client: str | None) -> Hello:
     """The first request of a connection."""
     name = client or f"{os.path.basename(sys.argv[0]) or 'python'}[{os.getpid()}]"
     return Hello(id, CLIENT_PROTOCOL_VERSION, CLIENT_PROTOCOL_VERSION, name)
-
-
-def checked_address(address: str) -> str:
-    """The address, if it can be one."""
-    problem = problem_with_address(address)
-    if problem is not None:
-        raise UsageError(problem)
-    return address
 
 
 def knock(address: str, timeout: float) -> None:

@@ -1,8 +1,8 @@
 """Events that the program has not read yet: bounded, in order, and nothing is dropped silently.
 
 The thread that reads the socket appends; the thread that reads events takes; both without a lock, since a deque's ends
-are independent of each other. A run of messages of one sender is kept as it came and taken apart by the reader: to the
-other thread it costs the same as one message.
+are independent of each other. A run of messages of one sender is kept as it came and taken apart by the reader, when it
+comes to it: to the other thread it costs the same as one message. What the reader has taken apart is ``ready``.
 
 What is left out beyond the limit is counted, and the count is in the place of what is missing.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from itertools import count, repeat
 
 from .events import Event, Message, Overrun
 from .views import Provider, View
@@ -37,9 +38,8 @@ class MessageRun:
 
     def messages(self) -> Iterator[Message]:
         """Each of them."""
-        sender, group, origin, view = self.sender, self.group, self.origin, self.view_before
-        for seq, payload in enumerate(self.payloads, self.seq):
-            yield Message(sender, payload, seq=seq, group=group, origin=origin, view_before=view)
+        sender, group, origin, view = map(repeat, (self.sender, self.group, self.origin, self.view_before))
+        return map(Message, sender, self.payloads, count(self.seq), group, origin, view)
 
 
 class EventBuffer:
@@ -51,17 +51,18 @@ class EventBuffer:
         self._appended = 0  # by the one thread,
         self._taken = 0  # and by the other
         self._missed: dict[str, int] = {}
-        self._run: Iterator[Message] = iter(())
+        self.ready: deque[Message] = deque()  # the first of all; with ``popleft`` it is taken, and nothing else is due
+        self.reader = 0  # the thread that takes, one at a time; a lock would stay locked after an interrupt
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to take."""
-        return self._appended == self._taken and not self._missed
+        return not self.ready and self._appended == self._taken and not self._missed
 
     def append(self, event: Event | MessageRun, *, group: str) -> bool:
         """One more event, or a run; False if there is no room, and it is only counted."""
         size = len(event) if isinstance(event, MessageRun) else 1
-        if self._appended - self._taken + size > self._limit:
+        if self._appended - self._taken + len(self.ready) + size > self._limit:
             self._missed[group] = self._missed.get(group, 0) + size
             return False
         self._say_what_is_missing(group)
@@ -84,17 +85,16 @@ class EventBuffer:
 
     def take(self) -> Event | None:
         """The next event; None if there is none."""
-        message = next(self._run, None)
-        if message is not None:
-            self._taken += 1
-            return message
+        if self.ready:
+            return self.ready.popleft()
         try:
             found = self._kept.popleft()
         except IndexError:
             return self._take_missing()
         if isinstance(found, MessageRun):
-            self._run = found.messages()
-            return self.take()
+            self.ready.extend(found.messages())
+            self._taken += len(found)
+            return self.ready.popleft()
         self._taken += 1
         return found
 

@@ -2,7 +2,8 @@
 
 ``group`` says where, since ``session.events()`` mixes the groups of a session. What came through the stream has the
 number of its entry, ``seq``, and the ``view`` after that entry. A message changes no view; it carries the one before it
-and makes its own when somebody looks, because most of a million messages are never asked.
+and makes its own when somebody looks, because most of a million messages are never asked. For the same reason it is the
+one value here that attrs did not make: a class of msgspec is made in a tenth of the time.
 
 ``Rejected``, ``Suspended`` and ``Lost`` are also raised, and so live with the errors.
 """
@@ -10,6 +11,7 @@ and makes its own when somebody looks, because most of a million messages are ne
 from __future__ import annotations
 
 import attrs
+import msgspec
 
 from .errors import Lost, Rejected, Suspended
 from .views import Provider, View
@@ -60,21 +62,32 @@ class StateChanged(StreamEvent):
     version: int
 
 
-@attrs.frozen
-class Message:
+class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
     """A message to all providers. ``sender`` is None if it came from outside the group; ``origin`` is known always."""
 
     sender: Provider | None
     payload: bytes
-    seq: int = attrs.field(kw_only=True)
-    group: str = attrs.field(kw_only=True)
-    origin: str = attrs.field(kw_only=True, repr=False)
-    _view_before: View = attrs.field(kw_only=True, repr=False, eq=False)
+    seq: int
+    group: str
+    origin: str
+    view_before: View  # no part of what makes two messages equal
 
     @property
     def view(self) -> View:
         """The group as of this message."""
-        return self._view_before.at(self.seq)
+        return self.view_before.at(self.seq)
+
+    def _content(self) -> tuple[object, ...]:
+        return self.sender, self.payload, self.seq, self.group, self.origin
+
+    def __eq__(self, other: object) -> bool:
+        return self._content() == other._content() if isinstance(other, Message) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._content())
+
+    def __repr__(self) -> str:
+        return f"Message(sender={self.sender!r}, payload={self.payload!r}, seq={self.seq!r}, group={self.group!r})"
 
 
 @attrs.frozen

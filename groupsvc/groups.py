@@ -10,22 +10,24 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from . import arguments as check
 from . import asking, clock
 from .attributes import Batch, GroupAttributes, Phases
-from .errors import Failed, GroupServiceError, OutcomeUnknown, TimedOut, UsageError, WouldBlock
+from .errors import Failed, GroupServiceError, OutcomeUnknown, TimedOut, WouldBlock
 from .event_buffer import EventBuffer
 from .events import Event
 from .holding import Held
 from .known_group import JoinedGroup, KnownGroup
 from .membership_machine import Membership
 from .own_messages import MessageId
-from .pump import Pump
 from .views import Provider, View
 from .voting import Outcome
 from .wire.limits import PAYLOAD_BYTES_MAX
+
+if TYPE_CHECKING:
+    from .pump import Pump
 
 __all__ = ["Batch", "Group", "GroupAttributes", "Phases", "Provider", "Subscription", "View"]
 
@@ -40,7 +42,6 @@ class Reader(KnownGroup):
         self._pump = pump
         self._membership = membership
         self._default_timeout = default_timeout
-        self._reading = threading.Lock()
 
     @property
     def view(self) -> View:
@@ -56,8 +57,11 @@ class Reader(KnownGroup):
 
     def next_event(self, timeout: float | None = None) -> Event | None:
         """The next event; None if none comes in time, or ever."""
-        buffer, patience = self._buffer(), check.patience(timeout)
-        return self._next(buffer, patience)
+        patience = 0.0 if timeout == 0 else check.patience(timeout)
+        buffer = self._membership.buffer
+        if buffer is not None and buffer.ready and not self._pump.is_foreign:  # the next of a run of messages
+            return buffer.ready.popleft()
+        return self._next(self._buffer(), patience)
 
     def _buffer(self) -> EventBuffer:
         self._pump.check_usable()
@@ -71,19 +75,8 @@ class Reader(KnownGroup):
             yield event
 
     def _next(self, buffer: EventBuffer, patience: float) -> Event | None:
-        if not self._reading.acquire(blocking=False):
-            text = f"the events of group {self.name!r} are being read by another thread; one reader per group"
-            raise UsageError(text, group=self.name)
-        try:
-            event = buffer.take()
-            if event is None and not self._membership.nothing_more:
-                self._pump.check_usable()
-                membership = self._membership
-                self._pump.wait_until(lambda: not buffer.is_empty or membership.nothing_more, clock.now() + patience)
-                event = buffer.take()
-            return event
-        finally:
-            self._reading.release()
+        membership = self._membership
+        return self._pump.next_event(buffer, lambda: membership.nothing_more, patience)
 
     def _finish(self, start: asking.Start, timeout: float | None) -> Any:
         return self._pump.finish(start, check.seconds(timeout, self._default_timeout))
@@ -201,7 +194,7 @@ class Group(Reader, JoinedGroup):
 
     def multicast(self, payload: bytes) -> MessageId:
         """A message to all, in one order with everything else; waits only if too many are on their way."""
-        data, membership = self._checked(payload), self._membership
+        data, membership = check.payload(payload, self.name), self._membership
         own = membership.own
         message = self._try(data)
         while message is None:
@@ -214,26 +207,26 @@ class Group(Reader, JoinedGroup):
 
     def multicast_nowait(self, payload: bytes) -> MessageId:
         """The same, and ``WouldBlock`` instead of waiting."""
-        message = self._try(self._checked(payload))
+        is_checked = type(payload) is bytes and len(payload) <= PAYLOAD_BYTES_MAX
+        message = self._try(payload if is_checked else check.payload(payload, self.name))
         if message is None:
             text = f"as many messages to group {self.name!r} as may be are on their way; wait, or call flush()"
             raise WouldBlock(text, group=self.name)
         return message
 
-    def _checked(self, payload: bytes) -> bytes:
-        if type(payload) is bytes and len(payload) <= PAYLOAD_BYTES_MAX:
-            return payload
-        return check.payload(payload, self.name)
-
     def _try(self, payload: bytes) -> MessageId | None:
         pump, membership = self._pump, self._membership
-        pump.check_usable()
+        if pump.is_foreign:
+            pump.check_usable()
         own = membership.own
         with pump.lock:
-            asking.check_member(membership, "send a message")
+            if membership.end_reason is not None:
+                asking.check_member(membership, "send a message")
             if not own.has_room(len(payload)):
                 return None
             pump.machine.has_spoken.add(membership)
+            if own.comes_in_bursts and own.is_idle:
+                pump.gather()
             message = own.add(payload)
             wants_out = own.wants_out
         if wants_out:

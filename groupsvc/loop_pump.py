@@ -26,8 +26,9 @@ from . import clock
 from .applying import MachineDue
 from .asking import Start
 from .connection import DaemonConnection
-from .daemon_socket import FRAMES_PER_TURN, DaemonSocket, does_not_answer
+from .daemon_socket import DaemonSocket, does_not_answer
 from .errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
+from .exchange import FRAMES_PER_TURN, exchange
 from .membership_machine import Membership
 from .problems import error_of
 from .pump import KNOCK_S, UNSENT_WAIT_S, judged
@@ -130,7 +131,8 @@ class LoopPump:
         self._hand_out()
         self._wake()
         for task in self._tasks:
-            if task is not asyncio.current_task():
+            has_work = task is self._callbacks and not self._due.empty()  # it ends by itself, when all are told
+            if task is not asyncio.current_task() and not has_work:
                 task.cancel()
 
     # --- Calls and waiting ---
@@ -218,16 +220,19 @@ class LoopPump:
         machine, socket = self.machine, self._socket
         state, received = machine.state, 0
         try:
-            machine.tick(clock.now())
-            machine.say_what_gathers()
-            if socket is not None:
-                received = self._exchange(socket)
+            if socket is None:
+                machine.tick(clock.now())
+            else:
+                received = exchange(machine, socket)
                 self._is_ending = self._is_ending or machine.is_hung_up
                 if self._is_ending and received < FRAMES_PER_TURN:
                     self._lost_connection()
         except PeerProtocolError as problem:
             _log.error("the daemon at %s sent what cannot be understood: %s", self.address, problem)
             machine.lose(str(problem))
+        except Exception as problem:  # done by half: what is left of it cannot be trusted
+            _log.exception("a session with %s broke", self.address)
+            machine.lose(f"an error in the library: {problem!r}")
         if machine.state in IS_OVER:
             self._drop_socket()
         self._hand_out()
@@ -236,19 +241,6 @@ class LoopPump:
             self.turn_soon()
         if received or machine.state is not state:
             self._wake()
-
-    def _exchange(self, socket: DaemonSocket) -> int:
-        machine = self.machine
-        for count in range(FRAMES_PER_TURN):
-            if machine.outbox or socket.has_unsent:
-                socket.send(machine.outbox)
-                machine.outbox.clear()
-            messages = socket.receive()
-            if messages is None:
-                return count
-            machine.received(messages, clock.now(), socket.last_size)
-            machine.say_what_gathers()
-        return FRAMES_PER_TURN
 
     def _set_timer(self) -> None:
         deadline, now = self.machine.deadline, clock.now()
@@ -307,7 +299,7 @@ class LoopPump:
             if isinstance(task, StateDue) and not self.state_listeners:
                 continue
             self._due.put_nowait(task)
-            if self._callbacks is None:
+            if self._callbacks is None or self._callbacks.done():
                 self._callbacks = self._start(self._run_callbacks())
 
     async def _run_callbacks(self) -> None:

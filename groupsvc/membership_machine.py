@@ -87,7 +87,6 @@ class Membership:
         self.me = None if my_id is None else self._who(my_id)
         self._proposal: Proposal | None = None
         self._voted = False
-        self._is_overrun = False
 
     # --- What is known ---
 
@@ -152,6 +151,8 @@ class Membership:
 
     def messages_came(self, seq: int, sender: notices.ProviderId, payloads: tuple[bytes, ...]) -> None:
         """Plain messages of one sender, entries from ``seq`` on."""
+        if not payloads:
+            raise PeerProtocolError(f"the daemon told of no messages at entry {seq} of group {self.group!r}")
         self.seq = max(self.seq, seq + len(payloads) - 1)  # what came before our own Joined is told late
         if sender == self.my_id:
             self.own.came_back(len(payloads))
@@ -192,8 +193,7 @@ class Membership:
     def _append(self, event: events.Event | MessageRun) -> None:
         if self.applying is not None and isinstance(event, MessageRun):
             if self.is_caught_up and not self.applying.has_room(len(event)):
-                self.applying.is_stopped = True  # a machine cannot go on without it
-                self._leave_overrun()
+                self._leave_overrun()  # a machine cannot go on without it
                 return
             self.applying.waiting += len(event)
         self._put(event)
@@ -225,9 +225,13 @@ class Membership:
                     self._leave_overrun()
 
     def _leave_overrun(self) -> None:
-        if self.my_id is not None and not self._is_overrun:
-            self._is_overrun = True  # a provider leaves rather than miss anything
-            self._speaker.say(wire.Overrun(self._speaker.next_id(), self.number))
+        """A provider leaves rather than miss anything. Nothing is told to it after that, not even that it left."""
+        if self.my_id is None or self.has_ended:
+            return
+        if self.applying is not None:
+            self.applying.is_stopped = True
+        self._speaker.say(wire.Overrun(self._speaker.next_id(), self.number))
+        self.lose("its events were not read, and no more of them could be kept (limits.EVENTS_MAX)")
 
     # --- Its machine ---
 
@@ -281,8 +285,8 @@ class Membership:
                         self._parted[id] = self._providers.pop(id)
                 providers = tuple(self._providers.values())
                 self._view = view = attrs.evolve(view, providers=providers, fence=notice.fence)
-                if not providers and self._attributes.get("durable") is not True:
-                    # State and version are kept as long as somebody is there, or by disks.
+                is_on_disks = self._attributes.get("durable") is True and notice.cause == "node_failure"
+                if not providers and not is_on_disks:  # state and version are kept as long as somebody is there
                     self._view = attrs.evolve(view, state=b"", state_version=0)
             case notices.StateChanged():
                 self._view = attrs.evolve(view, state=notice.value, state_version=notice.version)

@@ -1,9 +1,12 @@
 """The multicasts of one provider: from the program's hand until they come back in the stream.
 
 They are pipelined: the program does not wait for one before it sends the next. The first goes out at once; while it is
-on its way the next ones gather and go together, so a slow program has the least delay and a fast one the least cost,
-and nobody sets a timer. There is no answer if all is well: one's own message, when it is delivered here, *is* the
-answer, and the stream keeps a sender's order, so counting them is enough.
+on its way the next ones gather and go together, when the program waits for something, or when one comes back. So a slow
+program has the least delay. A fast one sends in bursts, and there the first alone would cost as much as all that follow
+it: after a request with several messages the first of the next burst gathers, too, for a moment (``Pump.gather``).
+
+There is no answer if all is well: one's own message, when it is delivered here, *is* the answer, and the stream keeps a
+sender's order, so counting them is enough.
 
 The numbers in a ``MessageId`` count this provider's messages from 1. ``add`` must be cheap and survive an interrupt
 between any two steps: what counts is the queue itself, and the sum of bytes is right again when nothing is on its way.
@@ -24,7 +27,7 @@ from .wire.limits import FRAME_BYTES_USUAL, OUTSTANDING_BYTES_MAX, OUTSTANDING_M
 
 MessageId = NewType("MessageId", str)
 
-GATHER_MAX = 256
+GATHER_MAX = 128
 """So many gathered messages go out without waiting for the ones before them."""
 
 IDS_SHOWN_MAX = 10_000
@@ -38,7 +41,7 @@ class _OnTheWay:
     id: int
     first: int
     count: int
-    sizes: deque[int]
+    payloads: tuple[bytes, ...]  # the last ``count`` of them
 
 
 class OwnMessages:
@@ -51,15 +54,16 @@ class OwnMessages:
         self._on_the_way: deque[_OnTheWay] = deque()
         self._count = 0
         self._bytes = 0
+        self.comes_in_bursts = False  # several went with the last request
         self.error: GroupServiceError | None = None
 
     # --- The program's side ---
 
     def has_room(self, size: int) -> bool:
         """Whether one of so many bytes can go now; the only one can, however large."""
-        if self._count + len(self._queue) >= OUTSTANDING_MAX:
-            return False
-        return self._bytes + size <= OUTSTANDING_BYTES_MAX or self.is_idle
+        return self._count + len(self._queue) < OUTSTANDING_MAX and (
+            self._bytes + size <= OUTSTANDING_BYTES_MAX or self.is_idle
+        )
 
     @property
     def is_idle(self) -> bool:
@@ -69,41 +73,49 @@ class OwnMessages:
     @property
     def wants_out(self) -> bool:
         """Whether what gathers should go now, rather than with the next that comes back."""
-        return not self._on_the_way or len(self._queue) >= GATHER_MAX
+        return (not self._on_the_way and not self.comes_in_bursts) or len(self._queue) >= GATHER_MAX
 
     def add(self, payload: bytes) -> MessageId:
         """One more; it goes out with the next request."""
         self._bytes += len(payload)
         self._queue.append(payload)
-        return MessageId(f"{self._prefix}{self._numbered + len(self._queue)}")
+        return f"{self._prefix}{self._numbered + len(self._queue)}"  # type: ignore[return-value]  # calling it costs
 
     # --- The session's side ---
 
     def requests(self, member: int, next_id: Callable[[], int]) -> list[Multicast]:
         """What gathered, as requests, each fit for a frame."""
         made: list[Multicast] = []
-        queue = self._queue
-        while queue:
-            payloads: list[bytes] = []
-            size = 0
-            while queue and (not payloads or size + len(queue[0]) <= FRAME_BYTES_USUAL):
-                payload = queue.popleft()
-                payloads.append(payload)
-                size += len(payload)
-            request = Multicast(next_id(), member, tuple(payloads))
-            self._on_the_way.append(_OnTheWay(request.id, self._numbered + 1, len(payloads), deque(map(len, payloads))))
+        while self._queue:
+            payloads = self._taken_from_queue()
+            request = Multicast(next_id(), member, payloads)
+            self._on_the_way.append(_OnTheWay(request.id, self._numbered + 1, len(payloads), payloads))
             self._numbered += len(payloads)
             self._count += len(payloads)
+            self.comes_in_bursts = len(payloads) > 1
             made.append(request)
         return made
+
+    def _taken_from_queue(self) -> tuple[bytes, ...]:
+        queue = self._queue
+        if sum(map(len, queue)) <= FRAME_BYTES_USUAL:
+            payloads = tuple(queue)
+            queue.clear()
+            return payloads
+        size = len(queue[0])
+        some = [queue.popleft()]
+        while queue and size + len(queue[0]) <= FRAME_BYTES_USUAL:
+            size += len(queue[0])
+            some.append(queue.popleft())
+        return tuple(some)
 
     def came_back(self, count: int) -> None:
         """So many of them were delivered here, in the order they were sent."""
         while count and self._on_the_way:
             front = self._on_the_way[0]
             done = min(count, front.count)
-            for _ in range(done):
-                self._bytes -= front.sizes.popleft()
+            start = len(front.payloads) - front.count
+            self._bytes -= sum(map(len, front.payloads[start : start + done]))
             front.count -= done
             front.first += done
             self._count -= done
@@ -119,7 +131,7 @@ class OwnMessages:
             if request.id == problem.id:
                 self._on_the_way.remove(request)
                 self._count -= request.count
-                self._bytes -= sum(request.sizes)
+                self._bytes -= sum(map(len, request.payloads[-request.count :]))
                 if self.error is None:
                     what, ids = f"send messages to group {group!r}", self._ids(request.first, request.count)
                     self.error = error_of(problem, what, group=group, ids=ids)

@@ -21,6 +21,7 @@ from .errors import (
     UsageError,
     WouldBlock,
 )
+from .views import text_of
 from .wire.client_messages import Problem
 
 FAILED_BY_CODE: dict[str, type[Failed]] = {
@@ -41,23 +42,18 @@ FAILED_BY_CODE: dict[str, type[Failed]] = {
 
 def error_of(problem: Problem, what: str, *, group: str | None = None, ids: tuple[str, ...] = ()) -> GroupServiceError:
     """The error to raise for a call that was to do ``what``."""
-    said = _without_echo(problem.text, what)
-    text = f"could not {what}: {said}"
+    text = f"could not {what}: {problem.text}"
     match problem.family:
         case "usage":
             return UsageError(text, group=group)
         case "unknown":
-            text = f"it is not known whether it was possible to {what}: {said}"
+            text = f"it is not known whether it was possible to {what}: {problem.text}"
+            if problem.proposal is not None:
+                ids = (*ids, text_of(problem.proposal))
             return OutcomeUnknown(text, ids, group=group)
         case "failed":
             code = problem.code.replace("-", " ").replace("_", " ")
             return FAILED_BY_CODE.get(code, Failed)(text, group=group)
-
-
-def _without_echo(text: str, what: str) -> str:
-    """The daemon's text may begin with what was asked, as "join 'db': …"; the error says that already."""
-    echo, colon, rest = text.partition(": ")
-    return rest if colon and rest and echo.split(" ")[0] == what.split(" ")[0] else text
 
 
 def no_answer(

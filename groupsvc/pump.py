@@ -7,8 +7,8 @@ the background thread does. So a call costs no change of threads, and the sessio
 Rules:
 
 - The machine and the socket are touched only under the guard, and nobody waits under it.
-- Waiting is polling the socket's *descriptor*, which needs no lock. It tells once that something came, so every turn
-  ends with a look that found nothing (``_turn``), and no one sends after that look without looking again.
+- Waiting is polling the socket's *descriptor*, which needs no lock. It tells once that something came, so whoever reads
+  or sends goes on until a look found nothing (``_exchange``); who has done neither since needs no look of his own.
 - A connection that broke is replaced by a thread made for that, which tries until the daemon's patience ends.
 """
 
@@ -31,8 +31,11 @@ from .background import background
 from .callbacks import Callbacks
 from .calls import Call
 from .connection import DaemonConnection
-from .daemon_socket import FRAMES_PER_TURN, DaemonSocket, does_not_answer
+from .daemon_socket import DaemonSocket, does_not_answer
 from .errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
+from .event_buffer import EventBuffer
+from .events import Event
+from .exchange import FRAMES_PER_TURN, exchange
 from .interrupts import Guard
 from .membership_machine import Membership
 from .problems import error_of
@@ -48,6 +51,9 @@ _log = logging.getLogger("groupsvc.client")
 UNSENT_WAIT_S = 0.01
 """When ZeroMQ takes no more, it is tried again after this."""
 
+GATHER_S = 0.005
+"""Of a program that sends in bursts, and does something else before it waits again, a message may lie for so long."""
+
 KNOCK_S = 0.5
 """How long one attempt to reach the daemon again may take."""
 
@@ -61,7 +67,8 @@ class Pump:
     def __init__(self, address: str, name: str, timeout: float) -> None:
         self.address = address
         self.is_foreign = False
-        self.deadline = math.inf
+        self.deadline = math.inf  # for the background
+        self._due = math.inf  # for whoever reads
         self.machine = SessionMachine(name, self._cast)
         self.lock = threading.Lock()
         self.guard = Guard(self.lock)
@@ -78,6 +85,8 @@ class Pump:
         self._poll = select.poll()
         self._poll.register(self._kick, select.POLLIN)
         self._ready = -1
+        self._gathered = False  # since the background looked last
+        self._gathers_until = math.inf  # when it looks again
         self._has_more = False  # more has come than one turn takes
         self._is_ending = False  # the other end of the connection has gone
         self._over = threading.Event()
@@ -177,23 +186,27 @@ class Pump:
         until = clock.now() + timeout
         while True:
             left = until - clock.now()
-            with self.guard:
-                call = start(clock.now(), min(max(left, 0.001), TIMEOUT_S_MAX))
-                self._turn()
-            self._wait_for(call)
+            call = self._ended(start, min(max(left, 0.001), TIMEOUT_S_MAX))
             try:
                 return call.result
             except TimedOut:
                 if timeout <= TIMEOUT_S_MAX or clock.now() >= until:
                     raise
 
-    def _wait_for(self, call: Call) -> None:
+    def _ended(self, start: Start, timeout: float) -> Call:
+        """A call from its start to its end; if the caller is interrupted at any point, it is given up."""
+        call: Call | None = None
         try:
-            self.wait_until(lambda: call.is_done, math.inf)
-        except BaseException:
             with self.guard:
-                self.machine.abandon(call)
+                call = started = start(clock.now(), timeout)
                 self._turn()
+            self.wait_until(lambda: started.is_done, math.inf)
+            return started
+        except BaseException:
+            if call is not None:
+                with self.guard:
+                    self.machine.abandon(call)
+                    self._turn()
             raise
 
     def check_usable(self) -> None:
@@ -220,23 +233,55 @@ class Pump:
             self._leave_the_rest()
             return found
 
+    def gather(self) -> None:
+        """Under the lock: something is about to wait for company. The background sends it if nobody does before."""
+        self._gathered = True
+        if self._gathers_until == math.inf:
+            self._gathers_until = clock.now() + GATHER_S
+            self.deadline = min(self.deadline, self._gathers_until)
+            self._background.wake()
+
+    def _look_what_gathers(self) -> None:
+        """While there are bursts the background looks every ``GATHER_S``, and nobody has to wake it for each."""
+        if clock.now() >= self._gathers_until:
+            self._gathers_until = clock.now() + GATHER_S if self._gathered else math.inf
+            self._gathered = False
+
     # --- Waiting ---
+
+    def next_event(self, buffer: EventBuffer, has_ended: Callable[[], bool], patience: float) -> Event | None:
+        """The next event; None if none comes within ``patience`` seconds, or ever."""
+        me = threading.get_ident()
+        if buffer.reader not in (0, me):
+            raise UsageError("these events are being read by another thread already; a group has one reader")
+        try:
+            buffer.reader = me
+            event = buffer.take()
+            if event is None:
+                self.check_usable()
+                self.wait_until(lambda: not buffer.is_empty or has_ended(), clock.now() + patience)
+                event = buffer.take()
+            return event
+        finally:
+            buffer.reader = 0
 
     def wait_until(self, ready: Callable[[], bool], until: float) -> bool:
         """Until ``ready()``, which is asked under the guard; False if the time is over first."""
         me = threading.get_ident()
         sleeper: threading.Lock | None = None
         fds: frozenset[int] = frozenset()
+        looks = until <= clock.now()  # who does not wait at all is told by no descriptor
         try:
             while True:
                 with self.guard:
-                    self._turn(fds)
-                    if ready():
-                        return True
+                    self._turn(fds, looks=looks)
+                    is_ready = ready()
                     now = clock.now()
-                    if now >= until:
-                        return False
-                    pause = 0.0 if self._has_more else max(0.0, min(until, self.deadline) - now)
+                    if is_ready or now >= until:
+                        if self._pumping == me:
+                            self._stop_pumping()
+                        return is_ready
+                    pause = 0.0 if self._has_more else max(0.0, min(until, self._due) - now)
                     if self._pumping in (0, me):
                         if not self._pumping and self._socket is not None:
                             self._background.pause(self._socket.fds)
@@ -311,64 +356,49 @@ class Pump:
 
     # --- One turn: send, receive, let time pass ---
 
-    def _turn(self, fds: frozenset[int] = frozenset()) -> None:
-        """Under the guard; ``fds`` are known to be readable."""
+    def _turn(self, fds: frozenset[int] = frozenset(), *, looks: bool = True) -> None:
+        """Under the guard; ``fds`` are known to be readable; if none is, and not ``looks``, it only sends."""
         machine, socket = self.machine, self._socket
         state = machine.state
         received = 0
+        now = clock.now()
         try:
-            machine.tick(clock.now())
             machine.say_what_gathers()
-            if socket is not None:
+            if socket is None:
+                machine.tick(now)
+            elif looks or fds or self._has_more or machine.outbox or socket.has_unsent or now >= self._due:
                 # Asked before the last frames are read, and remembered: the descriptor tells it only once.
                 self._is_ending = self._is_ending or (socket.fds[1] in fds and socket.is_over)
-                received = self._exchange(socket)
+                received = exchange(machine, socket)
                 self._is_ending = self._is_ending or machine.is_hung_up
                 if self._is_ending and received < FRAMES_PER_TURN:
                     self._lost_connection()
         except PeerProtocolError as problem:
             _log.error("the daemon at %s sent what cannot be understood: %s", self.address, problem)
             machine.lose(str(problem))
+        except Exception as problem:  # done by half: what is left of it cannot be trusted
+            _log.exception("a session with %s broke", self.address)
+            machine.lose(f"an error in the library: {problem!r}")
         if machine.state in IS_OVER and self._socket is not None:
             self._drop_socket()
         self._hand_out()
         self._has_more = received >= FRAMES_PER_TURN
-        self.deadline = machine.deadline
+        self._due = machine.deadline
         if socket is not None and socket.has_unsent:
-            self.deadline = min(self.deadline, clock.now() + UNSENT_WAIT_S)
+            self._due = min(self._due, now + UNSENT_WAIT_S)
+        self.deadline = min(self._due, self._gathers_until)
         if received or machine.state is not state:
             self.turns += 1
             self._wake_others()
 
-    def _exchange(self, socket: DaemonSocket) -> int:
-        machine = self.machine
-        for count in range(FRAMES_PER_TURN):
-            if machine.outbox or socket.has_unsent:
-                socket.send(machine.outbox)
-                machine.outbox.clear()
-            messages = socket.receive()
-            if messages is None:
-                return count
-            machine.received(messages, clock.now(), socket.last_size)
-            machine.say_what_gathers()
-        return FRAMES_PER_TURN
-
     def pump_from_background(self, fds: frozenset[int]) -> None:
         """Nobody waits: somebody must read all the same."""
-        if self._over.is_set():
-            return
-        try:
-            self._has_more = True
-            while self._has_more and not self._over.is_set():
-                with self.guard:
-                    self._turn(fds)
-        except Exception as problem:
-            _log.exception("a session at %s broke", self.address)
+        while not self._over.is_set():
             with self.guard:
-                self.machine.lose(f"an error in the library: {problem!r}")
-                self._drop_socket()
-                self._hand_out()
-                self._wake_others()
+                self._look_what_gathers()
+                self._turn(fds, looks=bool(fds))
+                if not self._has_more:
+                    return
 
     # --- Connections break ---
 

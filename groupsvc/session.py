@@ -10,29 +10,34 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from . import arguments as check
 from . import asking, clock
-from .addresses import default_address
+from .addresses import checked_address, default_address
 from .asking import DomainStatus, GroupInfo
 from .attributes import GroupAttributes
-from .connection import TIMEOUT_S
-from .daemon_socket import checked_address
 from .errors import GroupServiceError, UsageError
 from .events import Event
 from .groups import Group, Subscription
 from .machines import Since, StateMachine, tell_group
 from .membership_machine import Membership
-from .pump import Pump
 from .session_states import IS_OVER, SessionState
 from .voting import Answer, Outcome, Proposal, _Manual
 from .voting_words import Vote
 from .wire.limits import SESSION_NAME_CHARS_MAX, TIMEOUT_S_MAX
 
+CONNECT_S = 10.0
+"""How long connecting may take if nobody says otherwise."""
+
 DEFAULT_TIMEOUT_S = 30.0
+"""The same for calls: a ballot that takes its whole time limit fits into it."""
+
 CLOSE_S = 5.0
 """What closing may take: the daemon only has to be told."""
+
+if TYPE_CHECKING:
+    from .pump import Pump
 
 OnProposal = Callable[[Proposal], Vote | Answer | None]
 OnState = TypeVar("OnState", bound=Callable[[SessionState], object])
@@ -43,10 +48,12 @@ def connect(
     *,
     name: str | None = None,
     keys: None = None,
-    timeout: float = TIMEOUT_S,
+    timeout: float = CONNECT_S,
     default_timeout: float = DEFAULT_TIMEOUT_S,
 ) -> Session:
     """A session with the daemon of this node, or at ``address``; ``DaemonUnreachable`` says how to start one."""
+    from .pump import Pump  # ZeroMQ is loaded when it is needed: importing groupsvc is to be cheap
+
     where, called, wait = connect_arguments(address, name, keys, timeout)
     return Session(Pump(where, called, wait), check.seconds(default_timeout, DEFAULT_TIMEOUT_S))
 
@@ -55,12 +62,12 @@ def connect_arguments(address: str | None, name: str | None, keys: None, timeout
     """What ``connect`` was given, checked."""
     if keys is not None:
         raise UsageError("keys are for daemons on other machines, which this version does not reach; leave it out")
-    if not (name is None or (isinstance(name, str) and len(name) <= SESSION_NAME_CHARS_MAX)):
-        raise UsageError(f"name is {name!r:.60}; it must be a string of at most {SESSION_NAME_CHARS_MAX} characters")
+    if name is not None:
+        check.text(name, "the name of a session", SESSION_NAME_CHARS_MAX)
     if not (address is None or isinstance(address, str)):
         raise UsageError(f"address is {address!r}; it must be a string")
     where = checked_address(default_address() if address is None else address)
-    return where, name or "", min(check.seconds(timeout, TIMEOUT_S), TIMEOUT_S_MAX)
+    return where, name or "", min(check.seconds(timeout, CONNECT_S), TIMEOUT_S_MAX)
 
 
 class Session:
@@ -179,17 +186,8 @@ class Session:
 
         def iterate() -> Iterator[Event]:
             machine = self._pump.machine
-            while True:
-                event = buffer.take()
-                if event is None:
-                    self._pump.check_usable()
-                    until = clock.now() + patience
-                    self._pump.wait_until(
-                        lambda: not buffer.is_empty or (machine.state in IS_OVER and not machine.unapplied), until
-                    )
-                    event = buffer.take()
-                if event is None:
-                    return
+            has_ended = lambda: machine.state in IS_OVER and not machine.unapplied  # noqa: E731
+            while (event := self._pump.next_event(buffer, has_ended, patience)) is not None:
                 yield event
 
         return iterate()

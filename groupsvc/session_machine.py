@@ -53,6 +53,8 @@ class StateDue:
 
 
 Due = VoteDue | StateDue | MachineDue
+
+_ABOUT_THE_SESSION = (wire.SessionIs, wire.SessionAliveAck, wire.Welcome)
 CastHook = Callable[[Membership, Proposal, Answer | None], None]
 
 
@@ -126,17 +128,11 @@ class SessionMachine:
         """What came in one frame of ``size`` bytes."""
         self._now = now
         self._heard.hear_bytes(size)
-        run: list[notices.AnyNotice] = []
-        member = -1
+        runs = _runs(messages)
         for message in messages:
-            if run and not (
-                isinstance(message, wire.Told) and message.member == member and message.notice.seq == run[0].seq
-            ):
-                self._told(member, run)
-                run = []
             if self.state in IS_OVER:
                 return
-            if isinstance(message, wire.SessionIs | wire.SessionAliveAck | wire.Welcome):
+            if isinstance(message, _ABOUT_THE_SESSION):
                 self._not_counted(message)
                 continue
             if isinstance(message, wire.Problem) and self._is_about_the_session(message):
@@ -145,12 +141,11 @@ class SessionMachine:
                 raise PeerProtocolError(f"the daemon sent {type(message).__name__} before the session was open")
             self._heard.hear()
             if isinstance(message, wire.Told):
-                member = message.member
-                run.append(message.notice)
+                run = runs.pop((message.member, message.notice.seq), None)
+                if run is not None:  # else it was told with the first of its entry
+                    self._told(message.member, run)
             else:
                 self._counted(message)
-        if run:
-            self._told(member, run)
         if self._is_on and self._heard.is_much:
             self._say_alive()
 
@@ -160,6 +155,7 @@ class SessionMachine:
                 membership = self.members.get(message.member)
                 if membership is not None:
                     membership.messages_came(message.seq, message.sender, message.payloads)
+                    self._look_whether_it_ended(membership)
             case wire.MemberLost():
                 membership = self.members.pop(message.member, None)
                 if membership is not None and message.dissolved:
@@ -190,8 +186,11 @@ class SessionMachine:
         membership = self.members.get(member)
         if membership is not None:
             membership.told(run, self._now)
-            if membership.has_ended:
-                del self.members[member]
+            self._look_whether_it_ended(membership)
+
+    def _look_whether_it_ended(self, membership: Membership) -> None:
+        if membership.has_ended:
+            self.members.pop(membership.number, None)
 
     def _unwanted(self, answer: wire.AnyAnswer) -> None:
         """No call waits for it: messages were refused, or what was entered too late is left again."""
@@ -255,11 +254,12 @@ class SessionMachine:
         assert state in LEGAL[self.state], f"{self.state} -> {state}"
         self.state = state
         self.due.append(StateDue(state))
-        for membership in self.members.values():
+        for membership in list(self.members.values()):
             if state is SessionState.SUSPENDED:
                 membership.happened(Suspended(reason, group=membership.group))
             elif state is SessionState.CONNECTED:
                 membership.happened(events.Resumed(group=membership.group))
+            self._look_whether_it_ended(membership)
 
     def lose(self, reason: str) -> None:
         """Everything this session had is gone, for ever."""
@@ -439,3 +439,12 @@ class SessionMachine:
     def cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         """``proposal.vote`` was called, from whatever thread: that is the driver's affair."""
         self._cast_hook(membership, proposal, answer)
+
+
+def _runs(messages: Sequence[wire.AnyClientReply]) -> dict[tuple[int, int], list[notices.AnyNotice]]:
+    """What each member is told of each entry. Others are told in between, and calls answered."""
+    runs: dict[tuple[int, int], list[notices.AnyNotice]] = {}
+    for message in messages:
+        if isinstance(message, wire.Told):
+            runs.setdefault((message.member, message.notice.seq), []).append(message.notice)
+    return runs

@@ -11,6 +11,7 @@ import attrs
 
 from .voting_words import Vote
 from .wire import notices
+from .wire.limits import NODE_NAME_BYTES_MAX
 
 
 @attrs.frozen
@@ -52,7 +53,9 @@ def id_of(text: str) -> notices.ProviderId | None:
     """The other way round; None if it is none."""
     node, _, rest = text.partition("/")
     incarnation, _, number = rest.partition("/")
-    if not node or not incarnation.isdecimal() or not number.isdecimal():
+    if not node.isascii() or not 1 <= len(node) <= NODE_NAME_BYTES_MAX:
+        return None
+    if not all(part.isascii() and part.isdecimal() and len(part) < 19 for part in (incarnation, number)):
         return None
     return node, int(incarnation), int(number)
 

@@ -188,6 +188,9 @@ def problem_with_answer(answer: object) -> str | None:
             return f"{name} is a {type(value).__name__}, it must be bytes"
         if value is not None and len(value) > PAYLOAD_BYTES_MAX:
             return f"{name} has {len(value)} bytes, more than the {PAYLOAD_BYTES_MAX} allowed"
+    size = len(answer.state or b"") + len(answer.message or b"")
+    if size > PAYLOAD_BYTES_MAX:
+        return f"state and message have {size} bytes together, more than the {PAYLOAD_BYTES_MAX} allowed"
     if answer.default_vote not in (None, Vote.APPROVE, Vote.REJECT):
         return f"default_vote is {answer.default_vote!r}; it must be Vote.APPROVE or Vote.REJECT"
     return None

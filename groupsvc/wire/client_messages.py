@@ -221,7 +221,10 @@ class ChangeAttributesAsk(ProposalAsk, tag=int(Kind.CHANGE_ATTRIBUTES_ASK)):
 
 
 class CastVote(ClientRequest, tag=int(Kind.CAST_VOTE)):
-    """A provider votes, once in a phase; no vote: the code that was asked for it has failed. ``Done``."""
+    """A provider votes, once in a phase; no vote: the code that was asked for it has failed.
+
+    ``Done``, with whatever the session is told next: nobody waits for it.
+    """
 
     id: int
     member: int
@@ -383,12 +386,16 @@ class Done(ClientReply, tag=int(Kind.DONE)):
 
 
 class Problem(ClientReply, tag=int(Kind.PROBLEM)):
-    """It did not (``failed``), may have (``unknown``), or was asked wrongly (``usage``)."""
+    """It did not (``failed``), may have (``unknown``), or was asked wrongly (``usage``).
+
+    ``proposal``: what to ask about later (``OutcomeAsk``), if it is not known how a proposal ended.
+    """
 
     id: int
     family: Literal["failed", "unknown", "usage"]
     code: str
     text: str
+    proposal: ProposalId | None = None
 
 
 # --- What a session is told ------------------------------------------------------------------------------

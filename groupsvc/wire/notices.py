@@ -91,6 +91,7 @@ class Subject(Value, kw_only=True):
     if_version: int = -1
     payload: bytes = b""
     changes: tuple[tuple[str, AttributeValue], ...] = ()
+    codes: tuple[int, ...] = ()  # of those who leave, in their order, if they differ; ``code`` is 0 then
 
 
 class Outcome(Value, kw_only=True):

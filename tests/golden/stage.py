@@ -22,10 +22,14 @@ commands:
     cut n1>n2 n2>n1 · isolate n1 · heal
     drop Promised n3>n1                             this kind on this link, until heal
     call n2 set key=value [if=3] · call n2 get key · call n2 form group · call n2 look-up group · call n1 hand-over n2
+    domain nodes=6 about=applications               the same, told for those who write applications; see ``cast``
+    a opens at n4 · a joins db · b votes db approve what applications do; their verbs are in ``cast``
+    assemble db a@n4 b@n5 state_phases=n            these have joined, one after the other: the scene is set
     join n4 jobs [replicas=2] · leave n4 jobs       a user on n4 takes part in a group, or no longer
     submit n4 jobs "a" "b" · send n7 jobs "x"       a user submits; somebody who takes no part does
     show · show groups                              what every process says of itself, or of its groups
     show beats · hide beats                         whether everything that repeats is written down
+    show votes · hide votes                         whether votes on their way to a leader are (about=applications)
     hide everything · show everything               what only sets the scene is not written down at all
 
 The world is calm: every link takes one millisecond, clocks agree, seeds are fixed, and the wall clock begins at 0.
@@ -43,6 +47,8 @@ from groupsvc.testing.sim import Play, Weather, World
 from groupsvc.testing.sim.network import Packet, between
 from groupsvc.testing.sim.world import ENGINE
 from groupsvcd.core.parameters import Parameters, Timers
+from tests.golden.application_play import ApplicationPlay
+from tests.golden.cast import Cast
 from tests.golden.group_play import GroupPlay
 from tests.golden.group_users import GroupUsers
 
@@ -88,6 +94,7 @@ def perform(text: str, *, engine: str = ENGINE) -> str:
             stage.lines.clear()
             for command in scene.commands:
                 stage.command(command)
+            stage.close()
             lines += [*scene.commands, "----", *stage.lines]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks) + "\n"
@@ -104,6 +111,7 @@ class Stage:
         self.options: dict[str, str] = {}
         self.made: World | None = None
         self.made_users: GroupUsers | None = None
+        self.made_cast: Cast | None = None
         self.hidden = False
         self.callers = 0
         self.sieves: list[tuple[str, str, str]] = []
@@ -146,6 +154,18 @@ class Stage:
             self.made_users = GroupUsers(self.world, self.play)
         return self.made_users
 
+    @property
+    def cast(self) -> Cast | None:
+        """The applications, if this is a play of applications."""
+        if self.made_cast is None and isinstance(self.play, ApplicationPlay):
+            self.made_cast = Cast(self.world, self.play)
+        return self.made_cast
+
+    def close(self) -> None:
+        """A scene is over."""
+        if isinstance(self.play, ApplicationPlay):
+            self.play.close()
+
     def command(self, line: str) -> None:
         """Obey one line."""
         verb, *words = shlex.split(line)
@@ -169,9 +189,12 @@ class Stage:
             "leave": lambda words: self.users.leave(words),
             "submit": lambda words: self.users.submit(words),
             "send": lambda words: self.users.send(words),
+            "assemble": self.assemble,
             "show": self.show,
             "hide": self.hide,
         }
+        if verb not in commands and self.options and self.cast is not None and self.cast.obeys([verb, *words]):
+            return
         if verb not in commands:
             raise BadScript(f"no command {verb!r} in line {line!r}")
         commands[verb](words)
@@ -185,6 +208,8 @@ class Stage:
         self.options = dict(word.split("=", 1) for word in words)
         if self.options.get("about") == "groups":
             self.play = GroupPlay(self.write)
+        elif self.options.get("about") == "applications":
+            self.play = ApplicationPlay(self.write)
 
     def configure(self, words: list[str]) -> None:
         """Give one node a parameter of its own."""
@@ -200,6 +225,23 @@ class Stage:
                 of_node[key] = _value(key, value)
             else:
                 raise BadScript(f"no parameter {key!r}")
+
+    def assemble(self, words: list[str]) -> None:
+        """Have applications join a group; not a word about it."""
+        group, *rest = words
+        cast = self.cast
+        if cast is None:
+            raise BadScript("a script with applications begins with: domain nodes=… about=applications")
+        self.close()
+        self.hidden, was_hidden = True, self.hidden
+        settings = [word for word in rest if "=" in word]
+        for name, node in (word.split("@") for word in rest if "@" in word):
+            cast.obeys([name, "opens", "at", node])
+            self.run(["0.01"])
+            cast.obeys([name, "joins", group, *settings])
+            self.run(["1.0"])
+        self.close()
+        self.hidden = was_hidden
 
     def each(self, names: list[str], do: Callable[[Any], None]) -> None:
         """Do something to every named node."""
@@ -281,12 +323,16 @@ class Stage:
         if words == ["beats"]:
             self.play.steady = True
             return
+        if words == ["votes"] and isinstance(self.play, ApplicationPlay):
+            self.play.shows_votes = True
+            return
         if words == ["groups"]:
             self.play.release()
             self.lines += self.users.status()
             return
         if words == ["everything"]:
             self.play.release()
+            self.close()
             self.hidden = False
             return
         for name, node in self.world.nodes.items():
@@ -305,7 +351,10 @@ class Stage:
         """Leave out again what repeats, or everything."""
         if words == ["everything"]:
             self.play.release()
+            self.close()
             self.hidden = True
+        elif words == ["votes"] and isinstance(self.play, ApplicationPlay):
+            self.play.shows_votes = False
         else:
             self.play.steady = False
 

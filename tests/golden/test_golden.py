@@ -17,7 +17,10 @@ TOY = "tests.sim.toy_engine:ToyEngine"
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_the_play_is_as_it_is_written(path: Path, rewrite: bool) -> None:
-    """GS-01 to GS-12, GS-22, SAM-02 to SAM-04, SAM-06 to SAM-08, SAM-10, DIST-01, DIST-02: one script, one run."""
+    """GS-01 to GS-12, GS-20 to GS-37, GS-40, SAM-02 to SAM-04, SAM-06 to SAM-08, SAM-10, DIST-01, DIST-02.
+
+    One script, one run.
+    """
     written = path.read_text()
     happened = perform(written)
     assert "FAILED" not in happened, happened[happened.index("FAILED") :]
@@ -62,10 +65,12 @@ WRONG = [
     "domain nodes=3\nfly n1",
     "domain nodes=3\nstart n1\nconfigure n2 x=1",
     "domain nodes=3\njoin n1 jobs",
+    "domain nodes=3\nassemble db a@n1",
+    "domain nodes=3 about=applications\na flies",
 ]
 
 
 @pytest.mark.parametrize("script", WRONG)
 def test_a_wrong_script_is_refused_with_a_reason(script: str) -> None:
-    with pytest.raises(BadScript, match=r"domain|fly|configure|about=groups"):
+    with pytest.raises(BadScript, match=r"domain|fly|flies|configure|about=groups|about=applications"):
         perform(script, engine=TOY)

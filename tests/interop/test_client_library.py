@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -31,6 +32,8 @@ from groupsvc import (
     Vote,
     aio,
 )
+from groupsvc.addresses import socket_path
+from groupsvc.event_buffer import EventBuffer
 from groupsvc.testing import LocalDomain
 
 PATIENCE_S = 20.0
@@ -352,6 +355,86 @@ class TestFailures:
                     break
             assert isinstance(last, groupsvc.Resumed | groupsvc.Lost)
 
+    @pytest.mark.faults
+    def test_a_node_cut_off_from_the_majority_suspends_and_comes_back_with_all_it_had(
+        self, shared_domain: LocalDomain, name: str
+    ) -> None:
+        with shared_domain.connect("n3") as session:
+            group = session.join(name, events=True)
+            held = group.held(group.fence)
+            shared_domain.pause("n1")
+            shared_domain.pause("n2")
+            read(group, groupsvc.Suspended)
+            with pytest.raises(groupsvc.Suspended):
+                held.check()
+            with pytest.raises((groupsvc.OutcomeUnknown, groupsvc.Failed)):
+                group.propose_state(b"x", timeout=0.2)
+            shared_domain.resume("n1")
+            shared_domain.resume("n2")
+            read(group, groupsvc.Resumed)
+            held.check()
+            assert SessionState.CONNECTED is session.state
+            assert group.propose_state(b"y").approved
+
+    def test_a_connection_that_breaks_costs_nothing(
+        self, shared_domain: LocalDomain, sessions: Connect, name: str
+    ) -> None:
+        first = sessions("n1").join(name, name="a", events=True)
+        second = sessions("n2").join(name, name="b", events=True)
+        for number in range(300):
+            first.multicast(b"%d" % number)
+            if number % 100 == 50:
+                first.sync()
+                assert break_connections_to(shared_domain.address("n1"))
+                assert second.propose_state(b"%d" % number).approved
+        first.flush()
+        for group in (first, second):
+            payloads = [event.payload for event in read(group, groupsvc.Message, 300)]  # type: ignore[attr-defined]
+            assert [b"%d" % number for number in range(300)] == payloads
+        assert [first.me, second.me] == list(second.providers), "nobody has failed"
+
+    def test_a_callback_that_hangs_is_unresponsive_and_not_dead(
+        self, shared_domain: LocalDomain, sessions: Connect, name: str
+    ) -> None:
+        returns = threading.Event()
+
+        def hangs(proposal: groupsvc.Proposal) -> Vote:
+            returns.wait(PATIENCE_S)
+            return Vote.APPROVE
+
+        first = sessions("n1").join(name, name="a", attributes=VOTED, events=True)
+        sessions("n2").join(name, name="b", on_proposal=hangs)
+        assert first.propose_state(b"x", time_limit=0.2).approved
+        (silent,) = read(first, groupsvc.Unresponsive)
+        assert isinstance(silent, groupsvc.Unresponsive)
+        assert "b" == silent.provider.name
+        returns.set()
+        read(first, groupsvc.Responsive)
+        assert 2 == len(first.providers)
+
+    def test_a_provider_that_does_not_read_leaves_and_is_told(self, sessions: Connect, name: str) -> None:
+        first = sessions("n1").join(name, name="a", events=True)
+        slow = sessions("n2").join(name, name="slow", events=True)
+        slow._membership.buffer = EventBuffer(limit=50)
+        for number in range(200):
+            first.multicast(b"%d" % number)
+        (left,) = read(first, groupsvc.Left)
+        assert isinstance(left, groupsvc.Left)
+        assert (Cause.OVERRUN, "slow") == (left.cause, left.providers[0].name)
+        found = list(slow.events(timeout=PATIENCE_S))
+        assert ["Overrun", "Lost"] == [type(event).__name__ for event in found[-2:]]
+        messages = [event.payload for event in found if isinstance(event, groupsvc.Message)]
+        assert [b"%d" % number for number in range(len(messages))] == messages
+
+    def test_a_join_that_is_late_is_taken_back(self, sessions: Connect, name: str) -> None:
+        attributes = GroupAttributes(join_phases=Phases.N, time_limit=30.0)
+        first = sessions("n1").join(name, attributes=attributes, on_proposal=groupsvc.MANUAL, events=True)
+        with pytest.raises(groupsvc.TimedOut):
+            sessions("n2").join(name, timeout=0.3)
+        (ended,) = read(first, groupsvc.Rejected)
+        assert isinstance(ended, groupsvc.Rejected)
+        assert [first.me] == list(first.providers)
+
     def test_interrupted_and_as_good_as_before(self, sessions: Connect, name: str) -> None:
         group = sessions("n1").join(name, events=True)
         threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -400,6 +483,26 @@ def start(domain: LocalDomain, node: str, group: str, program: str) -> subproces
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
+
+
+def break_connections_to(address: str) -> int:
+    """Shut down the sockets of this process that lead there, as a fault would; how many there were."""
+    found = 0
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            copy = os.dup(int(entry))
+        except OSError:
+            continue
+        try:
+            with socket.socket(fileno=copy) as connection:
+                copy = -1
+                if connection.family == socket.AF_UNIX and connection.getpeername() == socket_path(address):
+                    connection.shutdown(socket.SHUT_RDWR)
+                    found += 1
+        except OSError:
+            if copy >= 0:
+                os.close(copy)
+    return found
 
 
 def line_of(program: subprocess.Popen[str]) -> str:

@@ -34,7 +34,8 @@ WORDS = {
     "routing_table.py": [
         "bert joins and has 150 routes at once", "the default route is now gateway-1", "over the default route: True",
         "once more from gateway-1: False", "has some of what she was writing",
-        "the default route is gone for bert, too: True", "carl joins and has the same table: True", "byte for byte: True",
+        "the default route is gone for bert, too: True", "carl joins and has the same table: True",
+        "all tables are equal, byte for byte: True",
     ],
     "shared_setting.py": ["bert was too late", "everybody reads '3'"],
     "work_sharing.py": ["carl joins", "the node of carl dies", "bert leaves", "anna at n1, by view"],

@@ -10,10 +10,15 @@ import pytest
 
 from groupsvc.testing.sim import run_plan
 from groupsvc.testing.sim.checkers import GROUPS as CHECKERS_OF_GROUPS
-from groupsvc.testing.sim.planted import ALL, GROUPS, UNSORTED, Planted, caught
+from groupsvc.testing.sim.planted import ALL, APPLICATIONS, GROUPS, UNSORTED, Planted, caught
 
 ONLY_IN_EDITED_HISTORIES = {"L1", "V2", "B4", "B6", "K2"}
 """Checkers that no bug here has to turn red, only one of several; ``checkers/test_group_*.py`` have what does."""
+
+STAGED = (*GROUPS, *APPLICATIONS)
+
+OF_APPLICATIONS = {*(f"G{number}" for number in range(1, 11)), "K1", "K2", "B1", "B5", "L6"}
+"""What is checked of what applications call and are told."""
 
 
 @pytest.mark.parametrize("bug", ALL, ids=[bug.name for bug in ALL])
@@ -23,7 +28,7 @@ def test_a_planted_bug_breaks_a_promise(bug: Planted) -> None:
     assert found[1].invariant in bug.shown_by
 
 
-@pytest.mark.parametrize("bug", GROUPS, ids=[bug.name for bug in GROUPS])
+@pytest.mark.parametrize("bug", STAGED, ids=[bug.name for bug in STAGED])
 def test_the_same_world_without_the_bug_keeps_its_promises(bug: Planted) -> None:
     """What turns red is the bug, and not the world that was made for it."""
     assert () == run_plan(bug.plan(bug.first_seed))[1].failures
@@ -33,6 +38,12 @@ def test_each_checker_of_groups_is_the_one_to_see_some_bug() -> None:
     """V1, V3-V7, B1-B3, B5, L2-L6, S1, S2: a checker without a red run counts as absent."""
     alone = {bug.shown_by[0] for bug in GROUPS if len(bug.shown_by) == 1}
     assert set() == set(CHECKERS_OF_GROUPS) - alone - ONLY_IN_EDITED_HISTORIES
+
+
+def test_each_checker_of_applications_is_the_one_to_see_some_bug() -> None:
+    """G1-G10, K1, K2, B1, B5, L6."""
+    alone = {bug.shown_by[0] for bug in APPLICATIONS if len(bug.shown_by) == 1}
+    assert {"G10"} == OF_APPLICATIONS - alone, "a ghost is seen by who waits for the end, before the checker is"
 
 
 def test_a_core_that_depends_on_the_order_of_a_set_gives_another_trace() -> None:

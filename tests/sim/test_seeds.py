@@ -10,7 +10,7 @@ import pytest
 
 import groupsvcd.core
 from groupsvc.testing.sim import World, converge
-from groupsvc.testing.sim.marks import ENGINE_MARKS, GROUP_MARKS, RARE_MARKS
+from groupsvc.testing.sim.marks import APPLICATION_MARKS, ENGINE_MARKS, GROUP_MARKS, RARE_MARKS
 from groupsvc.testing.sim.planted.bug import Stage
 from groupsvc.testing.sim.planted.group_recovery import CUT_OFF
 from groupsvc.testing.sim.runner import Order, run
@@ -21,7 +21,7 @@ SAMPLE = 300
 
 @pytest.mark.timeout(900)  # a minute on two free cores; a shared machine may need far longer
 def test_a_sample_of_seeds_breaks_no_promise_and_goes_everywhere() -> None:
-    """V1-V4, V7, B1-B4, B6, L1-L5, L7, K1, S1; every mark of the engine and every nemesis is hit."""
+    """V1-V7, B1-B6, L1-L7, G1-G10, K1, K2, S1, X1; every mark and every nemesis is hit."""
     told = io.StringIO()
     assert 0 == run(Order(seeds=SAMPLE, jobs=2, marks_required=True), told), told.getvalue()
 
@@ -87,7 +87,7 @@ def test_every_mark_of_the_core_must_be_hit() -> None:
     core = "".join(path.read_text() for path in Path(next(iter(groupsvcd.core.__path__))).rglob("*.py"))
     written = set(re.findall(r"mark\(\s*\"([a-z-]+)\"", core))
     assert written
-    assert set() == written - set(ENGINE_MARKS + GROUP_MARKS + RARE_MARKS)
+    assert set() == written - set(ENGINE_MARKS + GROUP_MARKS + APPLICATION_MARKS + RARE_MARKS)
 
 
 def test_three_hundred_nodes_outlive_their_name_server() -> None:

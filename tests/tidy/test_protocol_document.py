@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from groupsvc.testing.sim.application_ops import OPS
 from groupsvc.wire import frames, limits
 from groupsvc.wire.client_messages import AnyClientReply, AnyClientRequest
 from groupsvc.wire.history import HistoryEvent
@@ -23,6 +24,7 @@ HEADERS = {
     "limits": ["limit", "value", "of"],
     "kinds": ["kind", "name", "from", "to", "when"],
     "history": ["field", "type", "meaning"],
+    "applications": ["application's op", "kind", "what it is"],
 }
 UNIONS = {"peer": AnyPeerMessage, "request": AnyClientRequest, "reply": AnyClientReply}
 
@@ -134,3 +136,8 @@ def test_the_table_of_limits_and_the_code_agree() -> None:
 def test_the_table_of_history_fields_and_the_code_agree() -> None:
     said = [row[0] for row in rows_under(HEADERS["history"], DOCUMENT.read_text(encoding="utf-8"))]
     assert list(HistoryEvent.__struct_fields__) == said
+
+
+def test_the_table_of_what_applications_write_and_the_code_agree() -> None:
+    rows = rows_under(HEADERS["applications"], DOCUMENT.read_text(encoding="utf-8"))
+    assert list(OPS.items()) == [(row[0], row[1]) for row in rows]

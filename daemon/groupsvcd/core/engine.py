@@ -260,6 +260,7 @@ class Engine:
 
     def _on_goodbye(self, sender: Sender, message: Goodbye) -> None:
         self.member.lose_leader(sender.name)
+        self.sessions.desk.hosts.on_goodbye(sender.name, sender.incarnation)
         if self.voter is not None:
             self.voter.on_goodbye(sender.name, sender.incarnation)
 

@@ -20,6 +20,9 @@ from .group_convergence import waiting_for_disks
 if TYPE_CHECKING:
     from .world import World
 
+AT_REST_MAX = 20
+"""What a session was told since its client last said how far it has counted, half a second ago."""
+
 
 def over_their_limits(world: World) -> Iterator[str]:
     """Tables that have grown larger than they may, as sentences."""
@@ -33,6 +36,44 @@ def left_over(world: World) -> Iterator[str]:
     for node, table, size, _ in _tables(world, carried_only=True):
         if size:
             yield f"nothing is to be done, and {node} still has {size} of {table}"
+    for node, table, size, limit in _tables_of_sessions(world):
+        if size > limit:
+            yield f"nothing is to be done, and {node} has {size} of {table}; {limit} would do"
+
+
+def _tables_of_sessions(world: World) -> Iterator[tuple[str, str, int, int]]:
+    """The same for sessions and what they have in groups: (node, table, how much is in it, how much may be at rest)."""
+    waiting = waiting_for_disks(world)
+    for name in world.names:
+        engine: Any = world.nodes[name].engine
+        sessions = getattr(engine, "sessions", None)
+        if sessions is None:
+            continue
+        apps = [app for app in world.applications.all if app.node.name == name]
+        here = [app for app in apps if app.is_running and app.machine is not None]
+        yield name, "sessions", len(sessions._by_number), len(here)
+        yield name, "connections with a session", len(sessions._by_connection), len(here)
+        yield name, "connections that were left behind", len(sessions._left_behind), 0
+        parts = sum(len(app.parts) for app in here)
+        if not any(part.name in waiting for app in apps for part in app.parts.values()):
+            kept = sum(len(session.parts) for session in sessions._by_number.values())
+            yield name, "parts of sessions in groups", kept, parts
+            calls = sum(len(session.calls) for session in sessions._by_number.values())
+            yield name, "requests of sessions", calls, 0
+        told = sum(len(session._tellings._kept) for session in sessions._by_number.values())
+        yield name, "things that were told and not counted", told, AT_REST_MAX * len(here)
+        yield name, "alarms", sessions.desk.alarms.live, 2 * len(here)
+        yield name, "ways from outside", len(sessions.desk.outside._ways), len(waiting)
+        yield name, "names that are waited for", len(engine.processes.arrivals._waiting), len(waiting)
+        for local in engine.processes._by_name.values():
+            if local.name in waiting:
+                continue
+            of = f"group {local.name}"
+            yield name, f"proposals of {of}", len(local._proposals), 0
+            yield name, f"commands that wait for {of}", len(local._line), 0
+            yield name, f"errands in {of}", len(local._errands), 0
+            mine = [provider for provider in local.group.providers if provider[:2] == engine.processes.me]
+            yield name, f"processes in {of}", len(local._processes), len(mine)
 
 
 def _tables(world: World, *, carried_only: bool = False) -> Iterator[tuple[str, str, int, int]]:

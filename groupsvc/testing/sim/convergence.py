@@ -2,13 +2,15 @@
 
 Whole means: every process runs, all of them name the same name server and none is suspended, each one's table has
 exactly the running nodes up with their present incarnations, no voter is still blank, no call is open, a
-look-up and a ``ConfigSet`` made now at every node succeed, and every group is whole (see ``group_convergence``).
+look-up and a ``ConfigSet`` made now at every node succeed, every group is whole (see ``group_convergence``), and so is
+what applications do in them (``application_convergence``).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from .application_convergence import applications_converge, open_application_calls
 from .clients import Client
 from .group_convergence import groups_converge, open_group_calls
 from .world import World
@@ -61,7 +63,9 @@ def converge(world: World, *, within: float = WITHIN_S) -> bool:
         if not world.failures:
             world.found("V7", f"{within:.0f} s after everything was healed {disagreement(world)}")
         return False
-    if not _probe_everywhere(world) or not groups_converge(world, within=within):
+    if not _probe_everywhere(world) or not applications_converge(world, within=within):
+        return False
+    if not groups_converge(world, within=within):
         return False
     # What the probes changed is known everywhere, too, before the history ends.
     if not world.run_until(lambda: not disagreement(world), within=within, every=0.25):
@@ -80,7 +84,7 @@ def converge(world: World, *, within: float = WITHIN_S) -> bool:
 
 
 def _open_calls(world: World) -> int:
-    return world.clients.open_calls + open_group_calls(world)
+    return world.clients.open_calls + open_group_calls(world) + open_application_calls(world)
 
 
 def _standing(world: World) -> tuple[int, int] | None:

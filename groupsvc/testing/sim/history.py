@@ -14,6 +14,7 @@ Beside what engines journal themselves, the drivers write what only they can see
 - ``spoke``: the first message of a kind that this incarnation sent for an epoch (``args.kind``);
 - ``acknowledged``: an AliveAck, Answered or Tell left at this moment (``args.kind``, ``args.to``);
 - ``submit``, ``join``, ``leave`` of programs inside the daemons: see ``checkers.group_streams``;
+- what applications call and are told: see ``application_lines``;
 - lines of who ``sim``: faults, ``op`` being the name of the nemesis, ``args.phase`` "begin" or "end".
 """
 
@@ -83,6 +84,18 @@ class History:
             HistoryEvent(
                 v=SCHEMA_VERSION, i=len(rows), boot=boot, t=t, local=local, node=node, inc=inc, op=op, group=group,
                 epoch=epoch, seq=seq, origin=origin, n=n, crc=crc, args=args,
+            )
+        )  # fmt: skip
+
+    def add_of_application(
+        self, t: float, local: float, node: str, who: str, group: int, seq: int, crc: int, args: dict[str, Any]
+    ) -> None:
+        """Write that an application was told something: the most frequent of its lines."""
+        rows = self.rows
+        rows.append(
+            HistoryEvent(
+                v=SCHEMA_VERSION, i=len(rows), t=t, local=local, node=node, who=who, op="told", group=group, seq=seq,
+                crc=crc, args=args,
             )
         )  # fmt: skip
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .applications import TROUBLES
 from .nemeses import BY_NAME
 
 FAULT_MARKS: tuple[str, ...] = tuple(f"fault {name}" for name in BY_NAME)
@@ -35,6 +36,16 @@ GROUP_MARKS: tuple[str, ...] = (
 )  # fmt: skip
 """The same for groups."""
 
+APPLICATION_MARKS: tuple[str, ...] = (
+    *(f"fault {name}" for name in TROUBLES),
+    "app-ballot-across-views", "app-batch-of-joins", "app-closed", "app-connected", "app-default-failed",
+    "app-default-late", "app-default-raised", "app-join-withdrawn-after-approval", "app-late-vote", "app-left-expelled",
+    "app-left-failure", "app-left-goodbye", "app-left-leave", "app-left-node_failure", "app-left-overrun", "app-lost",
+    "app-missed", "app-not-resumed", "app-stray-vote", "app-suspended", "app-unresponsive", "session-left-behind",
+    "session-resumed",
+)  # fmt: skip
+"""What must have befallen applications, and where their sessions must have been."""
+
 RARE_MARKS: tuple[str, ...] = (
     "checkpoint-does-not-add-up", "checkpoint-fetch-given-up", "checkpoint-from-many", "chosen-log-lost",
     "group-begin-refused", "group-cannot-serve", "group-damaged", "group-goes-back", "group-machine-late",
@@ -44,7 +55,7 @@ RARE_MARKS: tuple[str, ...] = (
 )  # fmt: skip
 """Places that a sample of some hundred seeds need not come by; long runs and tests of their own do."""
 
-REQUIRED: tuple[str, ...] = FAULT_MARKS + ENGINE_MARKS + GROUP_MARKS
+REQUIRED: tuple[str, ...] = FAULT_MARKS + ENGINE_MARKS + GROUP_MARKS + APPLICATION_MARKS
 
 
 def missing(marks: Mapping[str, int], required: tuple[str, ...] = REQUIRED) -> list[str]:

@@ -340,9 +340,9 @@ class Node:
         """A request has come from a local client."""
         self._step_or_queue(ClientFrame(connection, message))
 
-    def client_gone(self, connection: int) -> None:
-        """A local client has closed its connection."""
-        self._step_or_queue(ClientGone(connection))
+    def client_gone(self, connection: int, *, process_ended: bool = False) -> None:
+        """A local client has closed its connection, perhaps because its process has ended."""
+        self._step_or_queue(ClientGone(connection, process_ended=process_ended))
 
     def call(self, action: Callable[[], None]) -> None:
         """A program inside the daemon acts on the engine, within a step."""
@@ -455,7 +455,7 @@ class Node:
                 if effect.valid_until < clock:
                     world.dropped_stale += 1
                     continue
-                world.clients.replied(self, effect.client, effect.message, at)
+                world.replied(self, effect.client, effect.message, at)
             elif kind is Afterwards:
                 world.push(at, self._do_afterwards, self.process, effect.action)  # type: ignore[union-attr]
             elif isinstance(effect, Connect | Disconnect | Subscribe | Unsubscribe):

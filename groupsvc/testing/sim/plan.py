@@ -12,6 +12,7 @@ from typing import Any
 
 import attrs
 
+from .applications import ApplicationHabits
 from .clients import Habits
 from .group_nemeses import GROUP_NEMESES, GROUP_NEMESES_HARMLESS_TO_MEMORY
 from .group_users import GroupHabits
@@ -33,6 +34,7 @@ class Plan:
     weather: Weather = CALM
     habits: Habits = Habits()
     group_habits: GroupHabits = GroupHabits()
+    application_habits: ApplicationHabits = ApplicationHabits()
     parameters: dict[str, Any] = attrs.field(factory=dict)
     parameters_of: dict[str, dict[str, Any]] = attrs.field(factory=dict)
 
@@ -41,6 +43,8 @@ class Plan:
         faults = ", ".join(self.faults) or "no faults"
         groups = self.group_habits
         users = f" {groups.members} members of {groups.groups} groups," if groups.groups else ""
+        apps = self.application_habits
+        users += f" {apps.count} applications in {apps.groups} groups," if apps.count else ""
         return (
             f"{self.voters} voters, {self.nodes - self.voters} other nodes, {self.habits.count} clients,{users}"
             f" {self.seconds:.0f} s: {faults}"
@@ -79,7 +83,24 @@ def draw(seed: int) -> Plan:
         nodes=nodes,
         faults=(*plan.faults, *enemies, *_later_enemies(seed, plan)),
         group_habits=attrs.evolve(habits, fast=fast),
+        application_habits=draw_applications(seed),
         parameters={**plan.parameters, **common},
+    )
+
+
+def draw_applications(seed: int) -> ApplicationHabits:
+    """Who uses process groups: in most worlds with groups a handful of applications does."""
+    rng = random.Random(f"plan of applications/{seed}")
+    if rng.random() < 0.25:
+        return ApplicationHabits()
+    return ApplicationHabits(
+        count=rng.choice([2, 3, 4, 5]),
+        groups=rng.choice([1, 1, 2]),
+        parts_max=rng.choice([1, 2]),
+        think_s=rng.choice([0.4, 0.8, 1.5]),
+        burst=rng.choice([1, 4, 10]),
+        watch=rng.choice([0.0, 0.2]),
+        trouble_s=rng.choice([0.0, 5.0, 12.0]),
     )
 
 

@@ -66,6 +66,7 @@ class SimProcess:
         self.part = 0  # how often it has begun to take part
         self.open = 0  # proposals of this part that are not decided
         self.heard_of: dict[int, list[AnyNotice]] = {}
+        self.in_part: set[int] = set()  # the entries with which it joined and left: it is told what lies between
         self.asked: PhaseOpened | None = None
 
     @property
@@ -78,7 +79,7 @@ class SimProcess:
         self.storm.compare(self)
         self.part += 1
         self.group, self.group_id, self.is_provider, self.open, self.asked = "", 0, False, 0, None
-        self.heard_of = {}
+        self.heard_of, self.in_part = {}, set()
 
     # --- What it is told ---
 
@@ -91,12 +92,13 @@ class SimProcess:
         me = self.id
         if isinstance(notice, Joined) and any(provider.id == me for provider in notice.providers):
             self.is_provider = True
+            self.in_part.add(notice.seq)
         elif isinstance(notice, PhaseOpened) and me in notice.electorate:
             self.asked = notice
         elif isinstance(notice, Ended) and notice.outcome.votes:
             self.storm.check_tally(notice)
         elif isinstance(notice, Left) and me in notice.providers:
-            del self.heard_of[notice.seq]  # of its last entry it is told only this
+            self.in_part.add(notice.seq)
             self.forget()
 
     def heard(self, seq: int, sender: ProviderId, payloads: Sequence[bytes]) -> None:
@@ -214,6 +216,7 @@ class Storm:
         self.values = 0
         self.outcomes = 0
         self.told: dict[tuple[int, int], tuple[AnyNotice, ...]] = {}
+        self.parts: list[tuple[str, tuple[int, int], tuple[AnyNotice, ...]]] = []
         self.numbers: dict[int, set[int]] = {}
         self.left: dict[tuple[int, ProviderId], int] = {}
         phases = {f"{what}_phases": habits.phases for what in ("join", "leave", "failure", "state", "message")}
@@ -245,6 +248,9 @@ class Storm:
         group = process.group_id
         for seq, notices in process.heard_of.items():
             mine = tuple(one for one in notices if not isinstance(one, Message))
+            if seq in process.in_part:
+                self.parts.append((process.name, (group, seq), mine))
+                continue
             theirs = self.told.setdefault((group, seq), mine)
             if mine != theirs:
                 self.world.found("G1", f"{process.name} is told {mine} of entry {seq} of {group}, others {theirs}")
@@ -258,6 +264,14 @@ class Storm:
                     "G1", f"{process.name} was told of {first} to {last} of {group}, and not of {missed[:5]}"
                 )
             known.update(seq for seq in process.heard_of if self.told.get((group, seq)))
+
+    def compare_parts(self) -> None:
+        """Who joined or left with an entry was told a part of it, without a gap; some of them while others were in."""
+        for name, entry, mine in self.parts:
+            theirs = self.told.get(entry)
+            starts = range(len(theirs) - len(mine) + 1) if theirs is not None else ()
+            if theirs is not None and all(theirs[start : start + len(mine)] != mine for start in starts):
+                self.world.found("G1", f"{name} is told {mine} of entry {entry[1]} of {entry[0]}, others {theirs}")
 
     def _check_once(self, group: int, seq: int, notices: tuple[AnyNotice, ...]) -> None:
         """G10: everybody who leaves has joined, and leaves once. Entries are looked at when they are first heard of."""
@@ -300,4 +314,5 @@ class Storm:
         for process in self.processes:
             if process.group:
                 self.compare(process)
+        self.compare_parts()
         return settled

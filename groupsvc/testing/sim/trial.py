@@ -59,6 +59,7 @@ def make_world(plan: Plan, *, engine: str = ENGINE, play: Play | None = None) ->
         weather=plan.weather,
         habits=plan.habits,
         group_habits=plan.group_habits,
+        application_habits=plan.application_habits,
         engine=engine,
         play=play,
     )

@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from groupsvc.wire.client_messages import ClientReply
 from groupsvcd.core.parameters import Parameters
 
 from .any_engine import EngineMaker
+from .applications import FIRST_CONNECTION, ApplicationHabits, Applications
 from .clients import Clients, Habits
 from .disk import SYNC_S_SPREAD
 from .group_users import GroupHabits, GroupUsers
@@ -90,6 +92,7 @@ class World:
         weather: Weather = CALM,
         habits: Habits | None = None,
         group_habits: GroupHabits | None = None,
+        application_habits: ApplicationHabits | None = None,
         engine: EngineMaker | str = ENGINE,
         drift: bool = True,
         sync_spread_s: float = SYNC_S_SPREAD,
@@ -124,6 +127,8 @@ class World:
         self.clients = Clients(self, self._random("clients"), habits or Habits())
         wishes = Wishes(self, self._random("group wishes"))
         self.group_users = GroupUsers(self, self._random("group users"), group_habits or GroupHabits(), wishes)
+        habits_of_applications = application_habits or ApplicationHabits()
+        self.applications = Applications(self, self._random("applications"), habits_of_applications)
         for name in self.names:
             self.push(PROBE_FIRST_S, self._probe, self.nodes[name], (0, 0))
             if start_within_s is not None:
@@ -198,12 +203,18 @@ class World:
         """A bug: the world ends here."""
         self.failures.append(Failure(invariant, text, self.t))
 
+    def replied(self, node: Node, client: int, message: ClientReply, at: float) -> None:
+        """A daemon has said something over a connection of its node."""
+        users = self.applications if client > FIRST_CONNECTION else self.clients
+        users.replied(node, client, message, at)
+
     # --- What the nodes see of each other ---------------------------------------------------------------
 
     def process_ended(self, node: Node) -> None:
         """A process is gone: its clients lose their connections, its peers find its port closed."""
         self.clients.process_ended(node)
         self.group_users.process_ended(node)
+        self.applications.daemon_ended(node)
         self.push(self.t + PROBE_FIRST_S, self._probe, node, (node.process, 0))
 
     def _probe(self, node: Node, probe: tuple[int, int]) -> None:
@@ -276,3 +287,4 @@ class World:
                 node.resume()
             if not node.running:
                 node.start()
+        self.applications.heal()

@@ -163,6 +163,8 @@ class AnyTables:
         self._gone()
 
     def _gone(self) -> None:
+        if self.group.has_ended:
+            self.truth = Rows()  # with the last one that left, and was not cut off, the table ended
         for process in [one for one in self.present if one not in self.group.providers]:
             del self.present[process]
 

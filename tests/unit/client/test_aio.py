@@ -180,6 +180,8 @@ def test_a_daemon_that_forgot_us_and_states_are_told() -> None:
         with pytest.raises(groupsvc.Lost):
             held.check()
         assert SessionState.LOST is await states.get()
+        await session.close()
+        assert SessionState.CLOSED is await states.get()
 
     play(scene)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+
+import attrs
 import pytest
 
 from groupsvc import asking, events
-from groupsvc.attributes import GroupAttributes, Phases
+from groupsvc.attributes import GroupAttributes, Phases, attributes_of, stated
 from groupsvc.errors import Lost, OutcomeUnknown, Rejected, TimedOut, UsageError
 from groupsvc.event_buffer import EventBuffer
 from groupsvc.limits import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
+from groupsvc.own_messages import GATHER_MAX
 from groupsvc.session_machine import VoteDue
 from groupsvc.voting import MANUAL, Answer
 from groupsvc.voting_words import Cause, DefaultCast, Reason, Vote
@@ -53,6 +57,17 @@ class TestViews:
         assert Cause.NODE_FAILURE is left.cause
         assert 2 == len(joined.view.providers)
         assert 1 == len(left.view.providers)
+
+    def test_an_entry_is_taken_together_whoever_is_told_and_answered_in_between(self, line: Line) -> None:
+        """A session with two members of a group is told of an entry in turns; both see the group after it."""
+        one, two = join(line, name="a"), join(line, name="b")
+        others = [notices.Provider(("n2", 3, number), str(number), b"", 9) for number in (1, 2)]
+        came = [notices.Joined(9, (other,), 200 + number) for number, other in enumerate(others)]
+        line.tell(
+            wire.Told(1, came[0]), wire.Told(2, came[0]), wire.Done(99), wire.Told(1, came[1]), wire.Told(2, came[1])
+        )
+        for membership in (one, two):
+            assert [201, 201] == [event.view.fence for event in taken(membership)[-2:]]  # type: ignore[union-attr]
 
     def test_all_events_of_one_entry_show_the_group_after_it(self, line: Line) -> None:
         """GS-24: a state change that comes with a join is one entry."""
@@ -99,7 +114,7 @@ class TestViews:
         told(line, 1, notices.Left(3, ((*NODE, 1),), "leave", 103))
         assert (b"", 0) == (membership.view.state, membership.view.state_version)
 
-    def test_the_state_of_a_durable_group_stays(self, line: Line) -> None:
+    def test_the_state_of_a_durable_group_whose_nodes_fail_stays(self, line: Line) -> None:
         """GS-31: disks have it."""
         attributes = GroupAttributes(durable=True)
         start = asking.join(
@@ -107,7 +122,7 @@ class TestViews:
         )
         membership = done(line, start)
         done(line, propose(line, membership, b"x"))
-        told(line, 1, notices.Left(3, ((*NODE, 1),), "leave", 103))
+        told(line, 1, notices.Left(3, ((*NODE, 1),), "node_failure", 103))
         assert (b"x", 1) == (membership.view.state, membership.view.state_version)
 
     def test_what_a_subscription_missed_is_counted_and_the_view_is_whole(self, line: Line) -> None:
@@ -254,6 +269,26 @@ class TestOwnMessages:
         sizes = [len(one.payloads) for one in line.machine.outbox if isinstance(one, wire.Multicast)]
         assert [2, 2, 1, 1] == sizes
 
+    def test_the_first_goes_at_once_and_after_a_burst_it_gathers(self, line: Line) -> None:
+        membership = join(line)
+        own = membership.own
+        own.add(b"a")
+        assert own.wants_out
+        own.add(b"b")
+        multicast(line, membership, b"c")
+        line.run()
+        for _ in range(GATHER_MAX - 1):
+            own.add(b"d")
+            assert not own.wants_out
+        own.add(b"d")
+        assert own.wants_out
+        multicast(line, membership, b"e")
+        line.run()
+        multicast(line, membership, b"f")
+        line.run()
+        own.add(b"g")
+        assert own.wants_out, "it was no burst the last time"
+
     def test_full_is_full(self, line: Line) -> None:
         membership = join(line)
         multicast(line, membership, *[b"x"] * (OUTSTANDING_MAX - 1))
@@ -314,8 +349,9 @@ class TestBuffers:
         line.tell(wire.MessagesCame(1, 2, OTHER, (b"a", b"b", b"c")), wire.MessagesCame(1, 5, OTHER, (b"d",)))
         line.tell(wire.MessagesCame(1, 6, OTHER, (b"e",)))
         assert 1 == len([one for one in line.daemon.requests if isinstance(one, wire.Overrun)])
-        told(line, 1, notices.Left(7, ((*NODE, 1),), "overrun", 102))
-        assert ["Message", "Message", "Message", "Overrun", "Left"] == kinds(membership)
+        assert ["Message", "Message", "Message", "Overrun", "Lost"] == kinds(membership)
+        assert membership.has_ended
+        assert {} == line.machine.members
 
     def test_nothing_is_kept_for_who_does_not_read(self, line: Line) -> None:
         membership = join(line, events=False)
@@ -343,11 +379,16 @@ def test_lost_is_one_word_read_or_raised() -> None:
             assert "why" == reason
 
 
-def test_attributes_that_differ_from_the_default_are_stated() -> None:
-    from groupsvc.attributes import attributes_of, stated
-
-    wanted = GroupAttributes(join_phases=Phases.N, default_vote=Vote.REJECT, time_limit=5.0)
-    assert {"join_phases": "n", "default_vote": "reject", "time_limit": 5.0} == stated(wanted)
+def test_attributes_that_were_said_are_stated_also_if_they_are_the_default() -> None:
+    wanted = GroupAttributes(join_phases=Phases.N, default_vote=Vote.REJECT, time_limit=30.0)
+    assert {"join_phases": "n", "default_vote": "reject", "time_limit": 30.0} == stated(wanted)
+    assert {} == stated(GroupAttributes())
+    assert GroupAttributes() == GroupAttributes(time_limit=30.0, exclusive=False, commit_k=None)
+    assert {"time_limit": 30.0} == stated(GroupAttributes(time_limit=30.0, exclusive=False, commit_k=None))
+    assert 5.0 == stated(attrs.evolve(wanted, time_limit=5.0))["time_limit"]
+    assert stated(wanted) == stated(copy.deepcopy(wanted))
+    with pytest.raises(TypeError, match="speed"):
+        GroupAttributes(speed=3)  # type: ignore[call-arg]
     assert wanted == attributes_of({**stated(wanted), "of a later version": 1})
     with pytest.raises(UsageError, match="CONTINUE"):
         GroupAttributes(default_vote=Vote.CONTINUE)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -131,6 +132,24 @@ class TestGroups:
         assert len(requests) < 1000
         assert 1 == len(requests[0].payloads), "the first goes at once"
 
+    def test_after_a_burst_a_single_one_goes_though_nobody_waits(
+        self, daemon: DaemonOnASocket, session: groupsvc.Session
+    ) -> None:
+        def came() -> int:
+            return sum(len(one.payloads) for one in daemon.memory.requests if isinstance(one, wire.Multicast))
+
+        with session.join("db") as group:
+            for burst in range(3):
+                for _ in range(10):
+                    group.multicast(b"x")
+                group.flush()
+                group.multicast(b"alone")
+                until = time.monotonic() + 5.0
+                while came() < 11 * (burst + 1):
+                    assert time.monotonic() < until
+                    os.sched_yield()
+                group.flush()
+
     def test_too_many_on_their_way(self) -> None:
         with daemon_on_a_socket(never(wire.Multicast)) as daemon:
             session = groupsvc.connect(daemon.address, default_timeout=0.05)
@@ -156,7 +175,10 @@ class TestGroups:
             lambda: session.join("_lock/x"),
             lambda: session.join("db"),
             lambda: session.join("x", name="n" * 201),
+            lambda: session.join("x", name="\ud800"),
             lambda: session.join("x", data=bytes(70_000)),
+            lambda: session.join("x", attributes=GroupAttributes(client_version="v" * 201)),
+            lambda: session.join("x", attributes=GroupAttributes(replicas=1 << 70)),
             lambda: session.join("x", timeout=0),
             lambda: session.join("x", timeout=float("nan")),
             lambda: session.join("x", on_proposal=3),  # type: ignore[arg-type]
@@ -166,13 +188,19 @@ class TestGroups:
             lambda: group.propose_state("text"),  # type: ignore[arg-type]
             lambda: group.propose_state(bytes(5 << 20)),
             lambda: group.propose_state(b"", if_version=-1),
+            lambda: group.propose_state(b"", if_version=1 << 63),
             lambda: group.propose_state(b"", phases=0),
+            lambda: group.propose_state(b"", phases=1001),
             lambda: group.propose_state(b"", time_limit=0),
             lambda: group.propose_state(b"", on_busy="wait"),  # type: ignore[arg-type]
             lambda: group.multicast("text"),  # type: ignore[arg-type]
             lambda: group.multicast(bytes(5 << 20)),
             lambda: group.expel(),
             lambda: group.expel("nobody"),
+            lambda: group.expel("n" * 64 + "/1/1"),
+            lambda: group.expel(f"n1/{1 << 70}/1"),
+            lambda: group.expel(*["n1/1/1"] * 10_001),
+            lambda: group.expel("n1/1/1", reason="\ud800"),
             lambda: group.change_attributes(),
             lambda: group.change_attributes(speed=3),
             lambda: group.change_attributes(default_vote=Vote.CONTINUE),
@@ -566,10 +594,10 @@ print(group.propose_state(b"parent").approved)
         assert ["True", "True"] == rest
 
 
-def test_importing_the_library_imports_no_daemon_no_spark_and_no_asyncio() -> None:
+def test_importing_the_library_imports_neither_daemon_nor_spark_and_zeromq_only_when_it_connects() -> None:
     code = (
         "import sys, groupsvc; print(*sorted(m for m in sys.modules"
-        " if m.split('.')[0] in ('groupsvcd', 'pyspark', 'asyncio', 'tenacity', 'tempfile')))"
+        " if m.split('.')[0] in ('groupsvcd', 'pyspark', 'asyncio', 'tenacity', 'tempfile', 'zmq')))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60,
                            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})  # fmt: skip

@@ -8,7 +8,6 @@ import pytest
 
 from groupsvc import asking
 from groupsvc.errors import (
-    Busy,
     DaemonUnreachable,
     Failed,
     NotAMember,
@@ -18,6 +17,7 @@ from groupsvc.errors import (
     TimedOut,
     UsageError,
 )
+from groupsvc.problems import error_of
 from groupsvc.session_machine import StateDue
 from groupsvc.session_states import LEGAL, SessionState
 from groupsvc.wire import client_messages as wire
@@ -156,10 +156,27 @@ class TestCalls:
             done(line, propose(line, membership, b"x", 3))
         assert "db" == caught.value.group
 
-    def test_what_was_asked_is_said_once(self, line: Line) -> None:
-        line.daemon.script = lambda request: [wire.Problem(request.id, "failed", "full", "list groups: try later")]
-        with pytest.raises(Busy, match=r"^could not list the groups: try later$"):
-            done(line, asking.groups(line.machine))
+    def test_what_is_not_known_can_be_asked_for_by_its_id(self, line: Line) -> None:
+        membership = join(line)
+        line.daemon.script = lambda request: [
+            wire.Problem(request.id, "unknown", "timed out", "not decided in time", ("n1", 7, 55))
+        ]
+        with pytest.raises(OutcomeUnknown) as caught:
+            done(line, propose(line, membership, b"x"))
+        assert ("n1/7/55",) == caught.value.ids
+        line.daemon.script = None
+        done_later = begin(line, asking.outcome(line.machine, membership, caught.value.ids[0]))
+        ask = line.machine.outbox[-1]
+        assert isinstance(ask, wire.OutcomeAsk)
+        assert ("n1", 7, 55) == ask.proposal
+        assert not done_later.is_done
+
+    def test_a_proposal_whose_end_is_not_known_is_named(self) -> None:
+        """``group.outcome`` can be asked for it."""
+        problem = wire.Problem(1, "unknown", "timed out", "not decided in time", ("n1", 2, 7))
+        error = error_of(problem, "change the state", group="db")
+        assert isinstance(error, OutcomeUnknown)
+        assert ("n1/2/7",) == error.ids
 
     def test_no_answer_to_a_change_may_have_happened_and_the_deadline_is_the_daemons_and_a_little(
         self, line: Line

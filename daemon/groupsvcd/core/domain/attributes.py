@@ -148,6 +148,7 @@ ATTRIBUTES: dict[str, WholeNumber | YesOrNo | OneOf | Seconds | Text | NotYet] =
     "delivery": OneOf(_when_delivered),
     "durable": YesOrNo(),
     "machine": YesOrNo(),
+    "processes": YesOrNo(),
     "exclusive": YesOrNo(),
     "state_machine": YesOrNo(),
     "source_group": NotYet("groups that follow another one are not built yet; leave it out"),

@@ -39,7 +39,7 @@ from ..views import AttributeValue
 from .commands import FormGroup, SetConfig, encode_command
 from .member import Member
 
-FORMED_FOR_CLIENTS: dict[str, AttributeValue] = {"machine": True}
+FORMED_FOR_CLIENTS: dict[str, AttributeValue] = {"machine": True, "processes": True}
 """What a group is that a client has formed: the same as if a program had joined it that states nothing."""
 
 WAITING_MAX = 10_000

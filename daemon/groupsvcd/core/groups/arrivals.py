@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..nodegroups.prescreen import differences
-from ..nodegroups.user import GROUP_EXISTS, Form, TurnedAway
+from ..nodegroups.user import GROUP_EXISTS, Form
 from ..views import AttributeValue
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Arrival:
     attributes: dict[str, AttributeValue]
     form: Form
     admitted: Callable[[LocalGroup], None]
-    turned_away: Callable[[str], None]
+    turned_away: Callable[[str, str], None]  # a code, and why in words
 
 
 class Arrivals:
@@ -84,12 +84,12 @@ class Arrivals:
     def _judge(self, local: LocalGroup, arrival: Arrival) -> None:
         """The group is there, and so is this node."""
         if arrival.form is Form.ONLY:
-            arrival.turned_away(GROUP_EXISTS)
+            arrival.turned_away("group exists", GROUP_EXISTS)
             return
         settings = self._groups.settings_of(local)
         found = differences(arrival.attributes, settings) if settings is not None else []
         if found:
-            arrival.turned_away(TurnedAway.because("attributes mismatch", "; ".join(found)))
+            arrival.turned_away("attributes mismatch", "; ".join(found))
         else:
             arrival.admitted(local)
 
@@ -98,7 +98,7 @@ class Arrivals:
         waiting = self._waiting.pop(local.name, [])
         for arrival in waiting:
             if arrival is local.entered_for:
-                arrival.turned_away(reason)
+                arrival.turned_away(local.refusal or "refused", reason)
         for arrival in waiting:
             if arrival is not local.entered_for:
                 self.come(local.name, arrival)

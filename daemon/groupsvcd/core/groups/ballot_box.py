@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
+from groupsvc.wire.limits import PAYLOAD_BYTES_MAX
+
 from ..parameters import Timers
 from .ballots import Ballot
 from .papers import Paper
@@ -45,7 +47,8 @@ class BallotBox:
         if paper.provider in self._papers:
             return "voted already"
         size = len(paper.state or b"") + len(paper.message or b"")
-        if self._bytes + size > VOTES_BYTES_MAX:
+        proposed = len(paper.state or b"") + len(running.subject.payload)
+        if self._bytes + size > VOTES_BYTES_MAX or proposed > PAYLOAD_BYTES_MAX:
             return "too large"
         self._papers[paper.provider] = paper
         self._bytes += size

@@ -1,10 +1,10 @@
 """What the leader does about ballots: it collects the votes of the running phase, and rules when it is over.
 
-A leads. B's daemon sends the votes of its providers, all of them every time, so that a lost or doubled message changes
-nothing: the newest set of a node replaces the one before. They may come before A itself has been handed up the phase
-that they are for, because the second server to hold an entry delivers it first; they are kept. When everybody in the
-electorate has voted, or is dead, or the time is up, A orders what the votes were. For who is dead or late it casts the
-group's default vote, and says so.
+A leads. B's daemon sends the votes of its providers, all of them every time, so that a lost, doubled or late message
+changes nothing: nobody votes twice in a phase, so what a node has said is only ever added to. They may come before A
+itself has been handed up the phase that they are for, because the second server to hold an entry delivers it first;
+they are kept. When everybody in the electorate has voted, or is dead, or the time is up, A orders what the votes were.
+For who is dead or late it casts the group's default vote, and says so.
 
 None of this survives A, and none of it has to: a phase without a ruling is open for whoever leads next. It is sent
 all votes again and gives the phase its whole time. A ruling that does not appear in the stream after a while, because
@@ -58,7 +58,7 @@ class Chair:
         """All votes that the providers of one node have cast so far in this phase."""
         votes = {paper.provider: paper for paper in papers}
         if (ballot, phase) == self._phase:
-            self._papers[node] = votes
+            self._papers.setdefault(node, {}).update(votes)
         elif (ballot, phase) > self._phase:
             self._early[node] = ((ballot, phase), votes)
 

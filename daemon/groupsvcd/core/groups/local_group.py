@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from itertools import groupby, repeat
+from operator import itemgetter
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from groupsvc.wire.notices import (
     FOR_SUBSCRIBERS,
@@ -33,8 +35,9 @@ from groupsvc.wire.notices import (
 
 from ..nodegroups.controls import Ruled, decode_control
 from ..nodegroups.roll import decode_checkpoint
+from ..nodegroups.user import WhyNot
 from ..peer_messages import Votes
-from ..stream.entries import Entry
+from ..stream.entries import Entry, Run, runs_of
 from ..views import AttributeValue, NodeId
 from . import commands as cmd
 from .archive import Kept
@@ -80,10 +83,13 @@ class LocalGroup:
         self.entered_for = entered_for  # for whose sake this node asked for the group
         self.is_kept = False  # it was formed for somebody who takes no part: it stays until somebody does
         self.id = 0
+        self.refusal: WhyNot | Literal[""] = ""  # why this node does not get in
+        self.is_steward = False  # carries the group for the sake of its disk, until a provider of it leaves
         self._groups = groups
         self._attributes: dict[str, AttributeValue] = {}
         self.group = ProcessGroup({})
         self._processes: dict[int, Listener] = {}  # providers, and who wants to be one, by number
+        self._told_in: set[int] = set()  # those of them that were told that they are in, and not that they are out
         self._subscribers: dict[int, Listener] = {}
         self._proposals: dict[int, Decided] = {}
         self._line = Line(lambda bodies: groups.submit(self, bodies))
@@ -127,17 +133,14 @@ class LocalGroup:
         if self._processes.pop(number, None) is not None:
             self._submit(cmd.encode(cmd.ProvidersFailed(((number, cause),))))
 
-    def fail(self, number: int, cause: cmd.FailureCause) -> None:
-        """A process that still listens is to leave at once; it is told so in its place."""
-        self._submit(cmd.encode(cmd.ProvidersFailed(((number, cause),))))
-
     def responds(self, number: int, *, does: bool) -> None:
         """A provider does not answer its daemon, or does so again."""
         self._submit(cmd.encode(cmd.Responds(number, does)))
 
     def leave_if_idle(self) -> None:
         """Nobody on this node takes part, or waits to: then it does not carry the group."""
-        is_busy = len(self._line) > 0 or self._errands or self._groups.arrivals.awaits(self.name)
+        is_kept = self.is_steward and not self.group.has_ended
+        is_busy = is_kept or len(self._line) > 0 or self._errands or self._groups.arrivals.awaits(self.name)
         if self.is_idle and not is_busy and not self._has_providers_here:
             self._groups.leave(self)
 
@@ -282,55 +285,68 @@ class LocalGroup:
                 self._is_now_in
             )  # the node was in before us; what we missed is delivered right after this
 
+    def refused(self, why: WhyNot) -> None:
+        """This node cannot take part; in words it is told as ``lost``."""
+        self.refusal = why
+
     def _is_now_in(self) -> None:
         """Our own insertion was delivered here: what our processes say from now on comes back to them."""
         if not self.is_in and self._groups.get(self.name) is self:
             self._line.is_open = True
+            self._disown_strays()
             self._move_line()
             self._groups.arrivals.entered(self)
 
+    def _disown_strays(self) -> None:
+        """Processes of this node that have lost the group, which the node then did not leave, are none any more."""
+        strays = sorted(
+            {process[2] for process in self.group.processes_of((self._groups.me,))} - self._processes.keys()
+        )
+        if strays:
+            self._submit(cmd.encode(cmd.ProvidersFailed(tuple((number, "failure") for number in strays))))
+
     def delivered(self, first_seq: int, entries: Sequence[Entry]) -> None:
         """The next entries."""
-        position, count = 0, len(entries)
+        seq = first_seq
         has_changed = False
-        while position < count:
-            entry, seq = entries[position], first_seq + position
-            end = end_of_run(entries, position) if entry.origin else position
-            if end > position:
-                self._hear(seq, entries[position:end])
-                position = end
-                continue
-            position += 1
-            has_changed = True
-            if entry.origin:
-                notices = self.group.apply(seq, (entry.origin, entry.incarnation), entry.body)
-            else:
-                control = decode_control(entry.body)
-                if isinstance(control, Ruled):
-                    notices = self.group.rule(seq, control.body)
+        for run in runs_of(entries):
+            for bodies in stretches(run.bodies):
+                if run.origin and is_plain(bodies[0]):
+                    self._hear(seq, run, bodies)
                 else:
-                    notices = self.group.control(seq, control)
-            if notices:
-                self._tell(notices)
-            if self.group.archive is not None:
-                self._look_for_a_scribe()
+                    has_changed = True
+                    self._apply(seq, run, bodies[0])
+                seq += len(bodies)
         self._move_line()
         if has_changed:  # by plain messages nobody's turn comes, and nothing ends
             self._groups.look_at(self)
             self.look_who_leads()
             self.leave_if_idle()
 
-    def _hear(self, seq: int, run: Sequence[Entry]) -> None:
+    def _apply(self, seq: int, run: Run, body: bytes) -> None:
+        """A command, a ruling, or something about nodes."""
+        if run.origin:
+            notices = self.group.apply(seq, (run.origin, run.incarnation), body)
+        else:
+            control = decode_control(body)
+            if isinstance(control, Ruled):
+                notices = self.group.rule(seq, control.body)
+            else:
+                notices = self.group.control(seq, control)
+        if notices:
+            self._tell(notices)
+        if self.group.archive is not None:
+            self._look_for_a_scribe()
+
+    def _hear(self, seq: int, run: Run, bodies: Sequence[bytes]) -> None:
         """So many plain messages of one sender, in a row."""
-        first = run[0]
-        sender = (first.origin, first.incarnation, cmd.sender_of(first.body))
-        if self.group.hear(seq, len(run), sender):
+        sender = (run.origin, run.incarnation, cmd.sender_of(bodies[0]))
+        if self.group.hear(seq, len(bodies), sender):
             if self.group.archive is not None:
-                self.group.keep(seq, sender, [entry.body[cmd.MESSAGE_HEAD_BYTES :] for entry in run])
-            me, providers = self._groups.me, self.group.providers
-            listeners = [one for number, one in self._processes.items() if (*me, number) in providers]
+                self.group.keep(seq, sender, tuple(map(_payload, bodies)))
+            listeners = [one for number, one in self._processes.items() if number in self._told_in]
             if listeners:
-                payloads = tuple([entry.body[cmd.MESSAGE_HEAD_BYTES :] for entry in run])
+                payloads = tuple(map(_payload, bodies))
                 for listener in listeners:
                     listener.heard(seq, sender, payloads)
             if self.group.archive is not None:
@@ -367,6 +383,7 @@ class LocalGroup:
         """This node carries the group no longer."""
         self._groups.forget(self)
         processes, self._processes = self._processes, {}
+        self._told_in = set()
         subscribers, self._subscribers = self._subscribers, {}
         proposals, self._proposals = self._proposals, {}
         self._box.empty()
@@ -401,6 +418,7 @@ class LocalGroup:
     # --- Telling ---
 
     def _tell(self, notices: list[AnyNotice]) -> None:
+        """What follows from one entry. A provider is told of it from its own ``Joined`` on, and up to its ``Left``."""
         group, me = self.group, self._groups.me
         for notice in notices:
             if isinstance(notice, Refused):
@@ -410,8 +428,10 @@ class LocalGroup:
                 self.is_kept = False  # from now on it lives as long as its providers
             if isinstance(notice, PhaseOpened):
                 self._box.empty()
+            elif isinstance(notice, Joined):
+                self._told_in.update(provider.id[2] for provider in notice.providers if provider.node == me)
             for number, listener in list(self._processes.items()):
-                if (*me, number) in group.providers or _is_about(notice, (*me, number)):
+                if number in self._told_in:
                     listener.told(notice, group)
             if isinstance(notice, FOR_SUBSCRIBERS):
                 for listener in list(self._subscribers.values()):
@@ -442,6 +462,8 @@ class LocalGroup:
         for provider in left.providers:
             if provider[:2] == self._groups.me:
                 self._processes.pop(provider[2], None)
+                self._told_in.discard(provider[2])
+                self.is_steward = False
 
     def _dissolve(self) -> None:
         subscribers, self._subscribers = self._subscribers, {}
@@ -476,22 +498,23 @@ class LocalGroup:
             self._move_line()
 
 
-def _is_about(notice: AnyNotice, process: ProviderId) -> bool:
-    """Whether this is the last thing that a provider is told: that it is one no longer."""
-    return isinstance(notice, Left) and process in notice.providers
+_head = itemgetter(slice(cmd.MESSAGE_HEAD_BYTES))
+_payload = itemgetter(slice(cmd.MESSAGE_HEAD_BYTES, None))
 
 
-def end_of_run(entries: Sequence[Entry], position: int) -> int:
-    """The end of the run of plain messages of one sender that begins here; ``position`` itself if this is none."""
-    first = entries[position]
-    head = first.body[: cmd.MESSAGE_HEAD_BYTES]
-    if head[:1] != b"\0" or len(head) < cmd.MESSAGE_HEAD_BYTES:
-        return position
-    origin, incarnation = first.origin, first.incarnation
-    end, count = position + 1, len(entries)
-    while end < count:
-        entry = entries[end]
-        if entry.body[: cmd.MESSAGE_HEAD_BYTES] != head or entry.origin != origin or entry.incarnation != incarnation:
-            break
-        end += 1
-    return end
+def is_plain(body: bytes) -> bool:
+    """Whether this is a plain message."""
+    return cmd.is_message(body) and len(body) >= cmd.MESSAGE_HEAD_BYTES
+
+
+def stretches(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """What is dealt with at once: plain messages of one sender in a row, or something else alone."""
+    head = _head(bodies[0])
+    if len(bodies) == 1 or (is_plain(head) and all(map(bytes.startswith, bodies, repeat(head)))):
+        yield bodies  # as nearly always
+        return
+    for head, some in groupby(bodies, _head):
+        if is_plain(head):
+            yield tuple(some)
+        else:
+            yield from ((body,) for body in some)

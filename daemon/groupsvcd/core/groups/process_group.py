@@ -9,7 +9,7 @@ the rest as they came. A death is shown at once (``Failing``), whatever runs; th
 Plain messages wait for nothing.
 
 Rules that hold here and are checked here (GS-30): nobody leaves who did not join, or twice; nobody joins while somebody
-who failed waits to be dealt with, unless that waits for its batch; who is failing neither votes nor proposes.
+who failed waits to be dealt with, be it for its batch; who is failing neither votes nor proposes.
 
 In an *exclusive* group a provider may hold something alone, and a node that is down may not know it yet. So who failed
 with its node is shown as failing at once, and is listed until the leader rules that the node is gone; a process whose
@@ -20,10 +20,9 @@ Nothing here has a clock, and no dict is iterated in an order that depends on an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-import attrs
 import msgspec
 from msgspec.structs import replace
 
@@ -46,7 +45,6 @@ from groupsvc.wire.notices import (
     Outcome,
     PhaseClosed,
     PhaseOpened,
-    ProposalId,
     Provider,
     ProviderId,
     Reason,
@@ -63,8 +61,9 @@ from ..views import NodeId
 from . import commands as cmd
 from .archive import Archive, StoredArchive
 from .ballots import Ballot, Verdict, reason_of, verdict_of
-from .commands import BY_DEFAULT, ONE_PHASE, AnyProposal, NodesGone, PhaseEnded, WindowEnded
+from .commands import BY_DEFAULT, ONE_PHASE, NodesGone, PhaseEnded, WindowEnded
 from .ledger import Ledger
+from .pending import Pending
 from .rules import Rules
 
 QUEUE_MAX = 10_000
@@ -73,37 +72,11 @@ QUEUE_MAX = 10_000
 QUEUE_BYTES_MAX = 16 * 1024 * 1024
 """What is proposed by them, in bytes: every member keeps it, and so does every checkpoint."""
 
+BATCH_BYTES_MAX = 1024 * 1024
+"""Data of those who join with one ballot: everybody is told of it in one frame. Who comes after that has the next."""
+
 PROVIDERS_MAX = 10_000
 """Providers and joiners of one group: every ballot names them all."""
-
-
-@attrs.frozen
-class Pending:
-    """A proposal that waits for its turn, since entry ``seq``."""
-
-    id: ProposalId
-    command: AnyProposal
-    seq: int
-
-    @property
-    def proposer(self) -> ProviderId:
-        """The provider, or who wants to become one."""
-        return (*self.id[:2], self.command.provider)
-
-    @property
-    def size(self) -> int:
-        """Of what is proposed, in bytes."""
-        command = self.command
-        if isinstance(command, cmd.ChangeState):
-            return len(command.value)
-        if isinstance(command, cmd.SendMessage):
-            return len(command.payload)
-        return len(command.data) if isinstance(command, cmd.Join) else 0
-
-    @property
-    def fails_if_busy(self) -> bool:
-        """Whether its proposer does not want to wait."""
-        return not isinstance(self.command, cmd.Join) and self.command.fail_if_busy
 
 
 class Stored(msgspec.Struct, frozen=True, array_like=True):
@@ -123,6 +96,8 @@ class Stored(msgspec.Struct, frozen=True, array_like=True):
     joins_ready: int
     leaves_ready: int
     outcomes: tuple[tuple[int, Outcome], ...] = ()
+    has_ended: bool = False
+    founding: dict[str, AttributeValue] | None = None
     held_back: tuple[ProviderId, ...] = ()
     archive: StoredArchive | None = None
 
@@ -136,6 +111,7 @@ class ProcessGroup:
 
     def __init__(self, attributes: Mapping[str, AttributeValue]) -> None:
         self.rules = Rules(attributes)
+        self._founding = dict(attributes)  # as whoever formed the group settled them
         self.seq = 0
         self.providers: dict[ProviderId, Provider] = {}  # oldest first
         self.failing: dict[ProviderId, tuple[Cause, int]] = {}  # and the entry that said so
@@ -151,7 +127,8 @@ class ProcessGroup:
         self.ledger = Ledger()
         self.archive = Archive() if self.rules.has_machines else None
         self._told: list[AnyNotice] = []
-        self._had_providers = False  # before this entry
+        self.has_ended = False  # its last provider has left; until somebody joins what is left of it
+        self._had_ended = False  # before this entry
 
     @property
     def view(self) -> GroupView:
@@ -226,7 +203,7 @@ class ProcessGroup:
     def _begin(self, seq: int) -> None:
         invariant(seq > self.seq, f"entry {seq} is applied after {self.seq}")
         self.seq = seq
-        self._had_providers = bool(self.providers)
+        self._had_ended = self.has_ended
 
     def _end(self) -> list[AnyNotice]:
         self._take_turns()
@@ -241,7 +218,8 @@ class ProcessGroup:
             self.rules.attributes, self.seq, tuple(self.providers.values()), tuple(self.failing.items()),
             tuple(sorted(self.unresponsive)), self.state, self.state_version, self.default_vote, tuple(self.queue),
             self.ballot, self.fence, self.ready["joins"], self.ready["leaves"], self.ledger.outcomes,
-            tuple(self.held_back), None if self.archive is None else self.archive.stored(),
+            self.has_ended, self._founding, tuple(self.held_back),
+            None if self.archive is None else self.archive.stored(),
         )  # fmt: skip
         return _encoder.encode(stored)
 
@@ -257,6 +235,8 @@ class ProcessGroup:
         self.queue, self.ballot = list(stored.queue), stored.ballot
         self.ready = {"joins": stored.joins_ready, "leaves": stored.leaves_ready}
         self.ledger = Ledger(stored.outcomes)
+        self.has_ended = stored.has_ended
+        self._founding = stored.attributes if stored.founding is None else stored.founding
         self.held_back = dict.fromkeys(stored.held_back)
         self.archive = None if stored.archive is None else Archive.of(stored.archive)
 
@@ -298,19 +278,27 @@ class ProcessGroup:
             if self.archive is not None:
                 self.archive.forget(process)
             self._told.append(Failing(self.seq, process, cause))
-        elif ballot is not None and any(one.id == process for one in ballot.subject.joining):
+        elif (
+            ballot is not None
+            and process not in ballot.gone  # its process may have ended before its node
+            and any(one.id == process for one in ballot.subject.joining)
+        ):
             ballot.gone = (*ballot.gone, process)
             if len(ballot.gone) == len(ballot.subject.joining):
                 self._conclude(ballot, approved=False, reason="default_reject")
 
     def _nodes_are_no_more(self, nodes: tuple[NodeId, ...], *, may_hold: bool) -> None:
-        joining = self.ballot.subject.joining if self.ballot is not None else ()
-        waiting = (one.proposer for one in self.queue)
-        known = dict.fromkeys((*self.providers, *(one.id for one in joining), *waiting))
-        for process in [one for one in known if one[:2] in nodes]:
+        for process in self.processes_of(nodes):
             if may_hold and self._has_a_say(process):
                 self.held_back[process] = None
             self._is_no_more(process, "node_failure")
+
+    def processes_of(self, nodes: tuple[NodeId, ...]) -> list[ProviderId]:
+        """Who of these nodes is a provider, or wants to be."""
+        joining = self.ballot.subject.joining if self.ballot is not None else ()
+        waiting = (one.proposer for one in self.queue)
+        known = dict.fromkeys((*self.providers, *(one.id for one in joining), *waiting))
+        return [one for one in known if one[:2] in nodes]
 
     def _responds(self, provider: ProviderId, *, does: bool) -> None:
         if self._has_a_say(provider) and does == (provider in self.unresponsive):
@@ -351,9 +339,12 @@ class ProcessGroup:
         return next(([one] for one in self.failing if one not in held_back), [])
 
     def _joins(self) -> list[Pending]:
+        """Who may join now: nobody, as long as somebody who failed is still listed (GS-30)."""
+        if self.failing:
+            return []
         joins = [one for one in self.queue if isinstance(one.command, cmd.Join)]
         if self.rules.batches("joins") and self.providers:
-            return [one for one in joins if one.seq <= self.ready["joins"]]
+            return _fitting(one for one in joins if one.seq <= self.ready["joins"])
         return joins[:1]
 
     def _rest(self) -> list[Pending]:
@@ -388,7 +379,7 @@ class ProcessGroup:
                 self._open_rest(rest)
             else:
                 break
-        if self._had_providers and not self.providers:
+        if self.has_ended and not self._had_ended:
             self._told.append(Emptied(self.seq))
 
     # --- Opening ---
@@ -400,7 +391,7 @@ class ProcessGroup:
         self._open(subject, BY_DEFAULT, BY_DEFAULT)
 
     def _open_joins(self, joins: list[Pending]) -> None:
-        invariant(not self._failures(), "somebody joins while a failure waits for its turn")
+        invariant(not self.failing, "somebody joins while a failure waits for its turn")
         for pending in joins:
             self.queue.remove(pending)
         joining = []
@@ -429,8 +420,13 @@ class ProcessGroup:
         )  # fmt: skip
         match command:
             case cmd.Leave():
+                codes = {one.proposer: one.command.code for one in reversed(rest) if isinstance(one.command, cmd.Leave)}
                 leaving = tuple(dict.fromkeys(one.proposer for one in rest))
-                subject = replace(subject, leaving=leaving, cause="leave", code=command.code)
+                is_same = len(set(codes.values())) == 1
+                subject = replace(
+                    subject, leaving=leaving, cause="leave", code=command.code if is_same else 0,
+                    codes=() if is_same else tuple(codes[one] for one in leaving),
+                )  # fmt: skip
             case cmd.Expel():
                 subject = replace(subject, leaving=targets, cause="expelled", reason=command.reason)
             case cmd.ChangeState():
@@ -523,6 +519,8 @@ class ProcessGroup:
             self._message(subject.proposer, subject.payload)
         elif subject.kind == "attributes":
             self.rules.attributes.update(subject.changes)
+            if any(name == "default_vote" for name, _ in subject.changes):
+                self.default_vote = self.rules.default_vote
             self._told.append(AttributesChanged(self.seq, subject.changes))
         if ballot.state is not None:
             self.state = ballot.state
@@ -533,16 +531,18 @@ class ProcessGroup:
         for provider in joining:
             invariant(provider.id not in self.providers, f"{provider.id} joins and is a provider already")
             self.providers[provider.id] = replace(provider, joined_seq=self.seq)
+        self.has_ended = False
         self.fence += 1
         self._told.append(Joined(self.seq, tuple(self.providers[one.id] for one in joining), self.fence))
 
     def _remove(self, subject: Subject) -> None:
         leaving = tuple(one for one in subject.leaving if one in self.providers)
-        by_cause: dict[Cause, list[ProviderId]] = {}
+        codes = dict(zip(subject.leaving, subject.codes, strict=False))
+        alike: dict[tuple[Cause, int], list[ProviderId]] = {}  # one notice for all who leave in the same way
         for provider in leaving:
             cause = self.failing[provider][0] if subject.kind == "failure" else subject.cause
             assert cause is not None
-            by_cause.setdefault(cause, []).append(provider)
+            alike.setdefault((cause, codes.get(provider, subject.code)), []).append(provider)
             del self.providers[provider]
             self.failing.pop(provider, None)
             self.held_back.pop(provider, None)
@@ -551,12 +551,28 @@ class ProcessGroup:
                 self.archive.forget(provider)
         if leaving:
             self.fence += 1
-        if not self.providers and not self.rules.durable:
-            self.state, self.state_version = b"", 0  # they were kept as long as somebody was there
+        was_cut_off = all(cause == "node_failure" for cause, _ in alike)
+        if not self.providers and not (self.rules.durable and was_cut_off):  # what is on disks waits for the nodes
+            # All of it was kept as long as somebody was there, and so was what they had changed.
+            self.rules = Rules(self._founding)
+            self.state, self.state_version, self.default_vote = b"", 0, self.rules.default_vote
             self.archive = Archive() if self.rules.has_machines else None
-        for cause, providers in by_cause.items():
-            self._told.append(Left(self.seq, tuple(providers), cause, self.fence, subject.code, subject.reason))
+            self.has_ended = True
+        for (cause, code), providers in alike.items():
+            self._told.append(Left(self.seq, tuple(providers), cause, self.fence, code, subject.reason))
         self._refuse([one for one in self.queue if one.proposer in leaving], "not_a_member")
+
+
+def _fitting(joins: Iterable[Pending]) -> list[Pending]:
+    """The first of these that fit into one ballot: at least one."""
+    batch: list[Pending] = []
+    size = 0
+    for one in joins:
+        size += one.size
+        if batch and size > BATCH_BYTES_MAX:
+            break
+        batch.append(one)
+    return batch
 
 
 KINDS: dict[type, Kind] = {

@@ -16,7 +16,7 @@ from ..identity import Sender
 from ..nodegroups.group_settings import GroupSettings
 from ..nodegroups.node_groups import NodeGroups
 from ..nodegroups.seat import Seat
-from ..nodegroups.user import Application
+from ..nodegroups.user import Application, Form
 from ..parameters import Timers
 from ..peer_messages import PeerMessage, Votes
 from ..turn import Turn
@@ -26,6 +26,9 @@ from .local_group import LocalGroup
 
 ASK_AGAIN_S = 0.5
 """How often the name server is asked whether an older incarnation of a node is gone."""
+
+OURS: dict[str, AttributeValue] = {"processes": True}
+"""What tells the stream of a process group from others: its entries are commands."""
 
 LAGGED = "lagged: this node has missed entries that are no longer kept"
 
@@ -47,6 +50,7 @@ class ProcessGroups:
         self._gone: set[NodeId] = set()  # incarnations that have a successor, and are known to hold nothing
         self._asked: dict[NodeId, float] = {}  # whether they are, and when
         self.arrivals = Arrivals(self)
+        node_groups.came_back = self._came_back
 
     @property
     def me(self) -> NodeId:
@@ -75,13 +79,24 @@ class ProcessGroups:
         local = self._by_name.get(name)
         if local is None:
             self._by_name[name] = local = LocalGroup(self, name)
-            self._nodes.join(name, attributes, local, local)
+            self._nodes.join(name, {**attributes, **OURS}, local, local)
         return local
 
     def enter(self, name: str, arrival: Arrival) -> None:
         """The same for the first of those who wait for it; he is told what came of it."""
         self._by_name[name] = local = LocalGroup(self, name, arrival)
-        self._nodes.join(name, arrival.attributes, local, local, form=arrival.form)
+        attributes = {**arrival.attributes, **OURS}
+        self._nodes.join(name, attributes, local, local, form=arrival.form, refused=local.refused)
+
+    def _came_back(self, name: str) -> None:
+        """This node has come back to a durable group: it may lead, so it presides, though none of its processes is in.
+
+        It stays until a process of it that took part has left, as with everything durable.
+        """
+        if name not in self._by_name:
+            self._by_name[name] = local = LocalGroup(self, name)
+            local.is_steward = True
+            self._nodes.join(name, OURS, local, local, form=Form.NEVER)
 
     def adopt(self, answer: dict[str, Any]) -> None:
         """A client had this group formed here: this node carries it until processes have joined and left again."""
@@ -89,7 +104,7 @@ class ProcessGroups:
         local = self._by_name.get(name)
         if local is None:
             self._by_name[name] = local = LocalGroup(self, name)
-            local.is_kept = self._nodes.adopt(answer, Application(local, machine=local))
+            local.is_kept = self._nodes.adopt(answer, Application(local, machine=local, refused=local.refused))
             if not local.is_kept and self._by_name.get(name) is local:
                 del self._by_name[name]
         elif not local.is_in:
@@ -157,9 +172,14 @@ class ProcessGroups:
         return self._nodes.sync(local.name, local, told)
 
     def leads(self, local: LocalGroup) -> bool:
-        """Whether this node leads the group, and may: it has its lease."""
+        """Whether this node leads the group, and may: it has its lease.
+
+        What it leads under that name may still be the group before, while ``local`` waits for the next.
+        """
         seat = self._nodes.seat_of(local.name)
-        return seat is not None and seat.leading is not None and not self._nodes.station.member.isolated
+        if seat is None or seat.group.id != local.id:
+            return False
+        return seat.leading is not None and not self._nodes.station.member.isolated
 
     def rule(self, local: LocalGroup, body: bytes) -> None:
         """Order a ruling, which only the leader does: after what is being handed up now."""

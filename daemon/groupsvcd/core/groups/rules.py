@@ -36,9 +36,7 @@ RULES_BY_DEFAULT: dict[str, AttributeValue] = {
 }
 """What holds where a group says nothing."""
 
-CHANGEABLE = frozenset(
-    {"batch", "batch_window", "default_vote", "time_limit", "checkpoint_every", *PHASES_OF.values()}
-)  # fmt: skip
+CHANGEABLE = frozenset({"batch", "batch_window", "default_vote", "time_limit", *PHASES_OF.values()})
 """What a group can change while it exists; everything else was settled when it was formed."""
 
 

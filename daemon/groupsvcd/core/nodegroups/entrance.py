@@ -329,6 +329,7 @@ class Entrance:
 
     def _return(self) -> None:
         self.group.phase = Phase.RETURNING
+        self.group.came_back(self.group)
         self._leader = ""
         self._attempts = 0
         self._wait = self._timers.repeat_first

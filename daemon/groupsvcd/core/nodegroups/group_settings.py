@@ -29,6 +29,11 @@ class GroupSettings:
         return self._values.get("machine") is True
 
     @property
+    def processes(self) -> bool:
+        """Whether the stream is that of a process group."""
+        return self._values.get("processes") is True
+
+    @property
     def fast(self) -> bool:
         """Whether members deliver on arrival, before k servers hold an entry."""
         return self._values.get("delivery") == "fast"
@@ -93,6 +98,7 @@ class GroupSettings:
             "delivery": "safe",
             "durable": False,
             "machine": False,
+            "processes": False,
             "exclusive": False,
             "state_machine": False,
             "source_group": None,

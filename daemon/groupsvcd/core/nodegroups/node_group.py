@@ -22,7 +22,7 @@ from ..invariants import invariant
 from ..peer_messages import Data, Leave, topic_of
 from ..records import Record, StoredStream
 from ..stream.delivery import Holders
-from ..stream.entries import Entry, Run
+from ..stream.entries import Entries, Run
 from ..stream.fast import FastReplica
 from ..stream.receiver import Receiver
 from ..stream.replica import Replica, Retention
@@ -49,7 +49,7 @@ class NodeGroup:
 
     __slots__ = (
         "_activate", "_batch", "_batch_first", "_changed_at", "_inserted_seq", "_is_handing_up", "_over",
-        "_repeat_at", "_shown", "_timers", "_wait", "attributes", "begins", "carrier", "confirmations",
+        "_repeat_at", "_shown", "_timers", "_wait", "attributes", "begins", "came_back", "carrier", "confirmations",
         "entrance", "id", "is_to_leave", "key", "known_as", "late", "leaving", "name", "participants", "phase",
         "returning", "roll", "seat", "settings", "station", "submitter", "touch", "turn", "with_lease",
     )  # fmt: skip  # a node has thousands
@@ -58,7 +58,7 @@ class NodeGroup:
         self, key: int, station: Station, name: str, attributes: dict[str, AttributeValue], *,
         known_as: Callable[[int, NodeGroup], Submitter], activate: Callable[[int, int], None],
         over: Callable[[NodeGroup], None], touch: Callable[[NodeGroup], None],
-        with_lease: Callable[[Callable[[], None]], None],
+        with_lease: Callable[[Callable[[], None]], None], came_back: Callable[[NodeGroup], None],
     ) -> None:  # fmt: skip
         self.key = key  # never used again on this node
         self.station = station
@@ -82,8 +82,9 @@ class NodeGroup:
         self._over = over
         self.touch = touch
         self.with_lease = with_lease
+        self.came_back = came_back  # told that the disk knows the group, and no program takes part yet
         self._timers = station.parameters.timers
-        self._batch: list[Entry] = []
+        self._batch: list[Run] = []
         self._batch_first = 0
         self._is_handing_up = False  # a user is just being given entries, and may do anything
         self._changed_at = 0
@@ -348,8 +349,7 @@ class NodeGroup:
         if not self._batch:
             self._batch_first = first_seq
             self.touch(self)
-        for run in runs:
-            self._batch += run.entries()
+        self._batch += runs
         last = runs[-1]
         newest = self.roll.note(first_seq, runs if last.origin else runs[:-1])
         if not last.origin:
@@ -518,7 +518,7 @@ class NodeGroup:
 
     def _hand_up_entries(self) -> None:
         if self._batch:
-            batch, self._batch = self._batch, []
+            batch, self._batch = Entries(self._batch), []
             self._is_handing_up = True
             for user in self._told():
                 user.delivered(self._batch_first, batch)

@@ -65,7 +65,7 @@ from .phases import Phase
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter, refuse_too_large
-from .user import CHECKPOINT, NOW, Application, Form, Machine, User
+from .user import CHECKPOINT, NOW, Application, Form, Machine, User, WhyNot
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, BlockAsk, DataAsk, Refused, GroupIs)
 """Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
@@ -104,6 +104,7 @@ class NodeGroups:
         self._outside: dict[int, Outsider] = {}
         self._looked_up: set[int] = set()  # what we are to serve and do not carry, until the name server has answered
         self._carried_once: set[int] = set()  # by this process, and no longer
+        self.came_back: Callable[[str], None] = lambda name: None  # a group of processes, with a disk, without any
         self._submitters: dict[int, Submitter] = {}  # by id: numbers go on when this node leaves and comes back
         self._for_seats: dict[type, Callable[[Seat, Sender, Any], None]] = {
             Order: Seat.on_order,
@@ -135,7 +136,7 @@ class NodeGroups:
 
     def join(
         self, name: str, attributes: dict[str, AttributeValue], user: User, machine: Machine | None = None,
-        since: int | None = None, form: Form = Form.IF_NONE,
+        since: int | None = None, form: Form = Form.IF_NONE, refused: Callable[[WhyNot], None] | None = None,
     ) -> None:  # fmt: skip
         """``user`` takes part in the group, which is formed if there is none, unless ``form`` says otherwise.
 
@@ -150,7 +151,8 @@ class NodeGroups:
             raise ValueError("a state machine begins with the newest checkpoint: since must be CHECKPOINT or left out")
         if since is not None and since < CHECKPOINT:
             raise ValueError(f"since must be NOW, CHECKPOINT or the number of an entry, not {since}")
-        self._join(name, Application(user, attributes, machine, NOW if since is None or machine else since, form))
+        since = NOW if since is None or machine else since
+        self._join(name, Application(user, attributes, machine, since, form, refused))
 
     def _join(self, name: str, application: Application) -> None:
         group = self._by_name.get(name)
@@ -163,23 +165,20 @@ class NodeGroups:
         self._touched[group] = None
 
     def adopt(self, answer: dict[str, Any], application: Application | None) -> bool:
-        """A client had this group formed here: ``application`` carries it, or whoever has just asked for it.
-
-        False if this node has found its way into the group already.
-        """
+        """A client had it formed here: who carries it, if nobody has just asked for it. False if we are in already."""
         record = answer["group"]
         group = self._by_name.get(record["name"])
         if group is not None and group.id and group.id != record["id"]:
             group.end("the group has ended")  # what had the name before
             group = self._by_name.get(record["name"])  # who comes back to it asks for the new one
         group = group or self._new(record["name"], record["attributes"])
-        if group.phase in (Phase.FINDING, Phase.INSERTING, Phase.FORMING):  # perhaps a program has just asked for it
-            if application is not None:
-                group.add_user(application)
-            group.entrance.adopt(answer)
-            self._touched[group] = None
-            return True
-        return False
+        if group.phase not in (Phase.FINDING, Phase.INSERTING, Phase.FORMING):
+            return False
+        if application is not None:
+            group.add_user(application)
+        group.entrance.adopt(answer)
+        self._touched[group] = None
+        return True
 
     def start(self, streams: dict[int, StoredStream]) -> None:
         """A new process: come back to the durable groups that the disk knows."""
@@ -195,10 +194,14 @@ class NodeGroups:
         group = NodeGroup(
             self._keys, self.station, name, attributes,
             known_as=self._known_as, activate=self._activate, over=self._ended, touch=self._touch,
-            with_lease=self._with_lease,
+            with_lease=self._with_lease, came_back=self._came_back,
         )  # fmt: skip
         self._by_name[name] = group
         return group
+
+    def _came_back(self, group: NodeGroup) -> None:
+        if group.settings.processes and not group.is_to_leave:
+            self.turn.round_trip.append(lambda: self.came_back(group.name))
 
     def leave(self, name: str, user: User) -> None:
         """``user`` takes part no longer."""

@@ -18,6 +18,7 @@ from .station import Station
 from .submitter import Submitter
 
 NO_SUCH_GROUP = "there is no such group"
+HAS_ENDED = "the group has ended: what became of it is not known"
 
 
 class Stranger(Protocol):
@@ -83,7 +84,7 @@ class Outsider:
     def _found(self, answer: dict[str, Any]) -> None:
         record = answer.get("group")
         if record is None or self.id not in (0, record["id"]):
-            self.give_up(NO_SUCH_GROUP)
+            self.give_up(HAS_ENDED if self.id else NO_SUCH_GROUP)
             return
         if not self.id:
             self.id = record["id"]

@@ -17,7 +17,7 @@ from .backlog import Backlogs
 from .phases import Phase
 from .prescreen import problem_with
 from .roll import decode_checkpoint
-from .user import GROUP_EXISTS, NO_SUCH_GROUP, NOW, Application, Form, Machine, TurnedAway, User
+from .user import GROUP_EXISTS, NO_SUCH_GROUP, NOW, Application, Form, Machine, User, WhyNot
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
@@ -45,10 +45,10 @@ class Participants:
         group = self._group
         brought = [other.machine for other in self.applications if other.machine is not None]
         present = self.machine or (brought[0] if brought else None)  # perhaps it waits for its user to have joined
-        problem = self._problem_with(application, present) if group.id else ""
-        if problem:
+        problem = self._problem_with(application, present) if group.id else None
+        if problem is not None:
             group.turn.mark("group-prescreened")
-            application.user.lost(problem)
+            self._refuse(application, *problem)
             return
         self.users.append(application.user)
         self.applications.append(application)
@@ -67,12 +67,12 @@ class Participants:
 
     def _problem_with(
         self, application: Application, present: Machine | None, formed_for: Sequence[Application] = ()
-    ) -> str:
-        """Why this one cannot take part in the group, which is there; "" if it can."""
+    ) -> tuple[WhyNot, str] | None:
+        """Why this one cannot take part in the group, which is there."""
         if application.form is Form.ONLY and application not in formed_for:
-            return GROUP_EXISTS
+            return "group exists", GROUP_EXISTS
         text = problem_with(application, self._group.settings, present)
-        return TurnedAway.because("attributes mismatch", text) if text else ""
+        return ("attributes mismatch", text) if text else None
 
     @property
     def former(self) -> Application | None:
@@ -87,7 +87,7 @@ class Participants:
     def there_is_no_group(self) -> None:
         """Certainly: who only wanted to find it takes no part."""
         for application in [one for one in self.applications if one.form is Form.NEVER]:
-            self.turn_away(application, NO_SUCH_GROUP)
+            self._turn_away(application, "no such group", NO_SUCH_GROUP)
 
     def prescreen(self, formed_for: Sequence[Application] = ()) -> None:
         """It is known what the group is: who asked for another one does not take part in it."""
@@ -95,9 +95,9 @@ class Participants:
         for application in owner_first:
             present = self.machine if application.user is not self._machine_user else None
             problem = self._problem_with(application, present, formed_for)
-            if problem:
+            if problem is not None:
                 self._group.turn.mark("group-prescreened")
-                self.turn_away(application, problem)
+                self._turn_away(application, *problem)
 
     def tell_joined(self) -> None:
         """The node is a member."""
@@ -147,6 +147,16 @@ class Participants:
         if application in self.applications:
             self.forget(application.user)
             application.user.lost(reason)
+
+    def _turn_away(self, application: Application, why: WhyNot, reason: str) -> None:
+        if application in self.applications:
+            self.forget(application.user)
+            self._refuse(application, why, reason)
+
+    def _refuse(self, application: Application, why: WhyNot, reason: str) -> None:
+        if application.refused is not None:
+            application.refused(why)
+        application.user.lost(reason)
 
     def forget(self, user: User) -> None:
         """This one takes part no longer."""

@@ -18,9 +18,16 @@ from ..views import AttributeValue
 from .group_settings import GroupSettings
 from .user import Application, Machine
 
+NO_PROCESSES = (
+    "this is no group of processes: a daemon carries it on its own account (look-up --form), or for a program inside;"
+    " choose another name"
+)
+
 
 def problem_with(application: Application, settings: GroupSettings, present: Machine | None) -> str:
     """Why somebody cannot take part in a group with these settings, or "". ``present``: this node's machine in it."""
+    if application.attributes.get("processes") is True and not settings.processes:
+        return NO_PROCESSES
     found = differences(application.attributes, settings)
     if settings.machine and application.machine is None and present is None:
         found.append("the members of this group have a state machine; join with one")

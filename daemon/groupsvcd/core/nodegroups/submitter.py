@@ -134,7 +134,7 @@ class Submitter:
         count = len(bodies)
         size = len(bodies[0]) if count == 1 else sum(map(len, bodies))
         first = self._first + len(waiting)
-        if size > self.inline_bytes_max:
+        if size > self.inline_bytes_max and max(map(len, bodies)) > self.inline_bytes_max:
             refuse_too_large(bodies)
             self._large_upto = first + count - 1
         if len(waiting) + count > OUTSTANDING_ENTRIES_MAX or self._bytes + size > OUTSTANDING_BYTES_MAX:

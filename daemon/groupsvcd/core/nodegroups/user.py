@@ -7,7 +7,7 @@ always within a step of the engine.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 import attrs
@@ -30,21 +30,11 @@ class Form(enum.Enum):
     NEVER = "never: if there is none it takes no part"
 
 
-class TurnedAway(str):
-    """Why somebody takes no part in a group, in words, as ``User.lost`` is told; ``kind`` is the same for programs."""
+WhyNot = Literal["no such group", "group exists", "attributes mismatch"]
+"""Why somebody cannot take part in a group, for programs; ``User.lost`` is told in words."""
 
-    kind: Literal["no such group", "group exists", "attributes mismatch"]
-
-    @classmethod
-    def because(cls, kind: Literal["no such group", "group exists", "attributes mismatch"], text: str) -> TurnedAway:
-        """The reason of this kind."""
-        made = cls(text)
-        made.kind = kind
-        return made
-
-
-NO_SUCH_GROUP = TurnedAway.because("no such group", "there is no such group")
-GROUP_EXISTS = TurnedAway.because("group exists", "there is such a group already")
+NO_SUCH_GROUP = "there is no such group"
+GROUP_EXISTS = "there is such a group already"
 
 
 class User(Protocol):
@@ -88,6 +78,7 @@ class Application:
     machine: Machine | None = None
     since: int = NOW  # or CHECKPOINT, or the number of the entry after which everything is wanted
     form: Form = Form.IF_NONE
+    refused: Callable[[WhyNot], None] | None = None  # told why, right before its user is told ``lost``, if it cannot
 
     @property
     def formed_with(self) -> dict[str, AttributeValue]:

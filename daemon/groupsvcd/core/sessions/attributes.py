@@ -8,7 +8,7 @@ from ..domain.attributes import ATTRIBUTES
 from ..groups.local_group import LocalGroup
 from ..groups.process_groups import ProcessGroups
 
-OURS = frozenset({"machine"})
+OURS = frozenset({"machine", "processes"})
 """What every process group has, and no member needs to know of."""
 
 

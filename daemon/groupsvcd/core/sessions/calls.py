@@ -2,7 +2,7 @@
 
 Whoever works on it answers it: as asked, as a problem, or, when its time is over, as late. Whatever comes second
 changes nothing, so that nobody has to know who was first. *Failed* is said only of what certainly did not happen, and
-will not; what may have happened is *unknown*.
+will not; what may have happened is *unknown*. The text says why, and what to do; what was asked for, the asker knows.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from groupsvc.wire.client_messages import AnyClientReply, Problem
+from groupsvc.wire.notices import ProposalId
 
 from .alarms import Alarm
 
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
 class Call:
     """A request that waits."""
 
-    __slots__ = ("_alarm", "_late", "about", "id", "is_open", "may_have_happened", "session")
+    __slots__ = ("_alarm", "_late", "id", "is_open", "may_have_happened", "proposal", "session")
 
-    def __init__(self, session: Session, id: int, about: str, timeout: float, late: Callable[[], None]) -> None:
+    def __init__(self, session: Session, id: int, timeout: float, late: Callable[[], None]) -> None:
         self.session = session
         self.id = id
-        self.about = about  # for people: "join 'db'"
         self.is_open = True
         self.may_have_happened = False  # once it has left for where it is done
+        self.proposal: ProposalId | None = None  # what to ask about later, if it is one
         self._late = late
         self._alarm: Alarm = session.desk.alarms.after(timeout, late)
 
@@ -51,11 +52,11 @@ class Call:
 
     def not_known(self, code: str, text: str) -> None:
         """It may have happened."""
-        self.answer(Problem(self.id, "unknown", code, text))
+        self.answer(Problem(self.id, "unknown", code, text, self.proposal))
 
     def give_up(self, reason: str) -> None:
         """What it waits for does not come any more."""
-        (self.not_known if self.may_have_happened else self.fail)("lost", f"{self.about}: {reason}")
+        (self.not_known if self.may_have_happened else self.fail)("lost", reason)
 
     def extend(self, seconds: float, late: Callable[[], None]) -> None:
         """Its time is over, but it waits so much longer for the last word."""

@@ -44,6 +44,7 @@ from ..domain.groups import problem_with_name
 from ..domain.limits import TIME_LIMIT_S_MAX
 from ..groups.process_group import PROVIDERS_MAX
 from ..groups.rules import CHANGEABLE
+from .attributes import OURS
 
 PHASES_MAX = 1_000
 """Phases that a proposer can fix; as many as the votes ask for are not limited."""
@@ -97,6 +98,7 @@ def _join(ask: JoinAsk) -> Found:
         _usage(f"a provider's name has at most {PROVIDER_NAME_CHARS_MAX} characters, not {name}"
                if name > PROVIDER_NAME_CHARS_MAX else ""),
         _too_large("provider data", len(ask.data), PROVIDER_DATA_BYTES_MAX, "PROVIDER_DATA_BYTES_MAX"),
+        _usage("; ".join(f"attribute {name} is not for applications" for name in sorted(OURS & ask.attributes.keys()))),
         _usage(problem_with_attributes(ask.attributes)),
         _usage("state_machine is no attribute to be stated: who brings a machine says so by bringing it"
                if "state_machine" in ask.attributes else ""),

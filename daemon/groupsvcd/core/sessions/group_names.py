@@ -37,7 +37,7 @@ class GroupsWatch:
         self._names, self.session = names, session
         self.member = session.desk.processes.next_number()
         self.asked_for = names.questions + 1  # the first question that comes after us
-        self.call: Call | None = session.call(ask.id, f"subscribe to {NAME!r}", ask.timeout, self._is_late)
+        self.call: Call | None = session.call(ask.id, ask.timeout, self._is_late)
         session.parts[self.member] = self
 
     def _is_late(self) -> None:
@@ -45,7 +45,7 @@ class GroupsWatch:
         self.end("goodbye")
         self.session.parts.pop(self.member, None)
         if call is not None:
-            call.fail("timed out", f"subscribe to {NAME!r}: the name server did not answer in time")
+            call.fail("timed out", "the name server did not answer in time")
 
     def end(self, cause: FailureCause) -> None:
         """It watches no longer."""

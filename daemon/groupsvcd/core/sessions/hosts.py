@@ -3,7 +3,7 @@
 It is no group with a stream. Every node has the domain's list of nodes, and this shows it as if it were one: the nodes
 that are up are its providers, the version of the list is the number of the entry. Two nodes that show the same version
 show the same hosts. A node that is declared down, or comes back as another process, has failed; one that said goodbye
-has left.
+to this node has left. To the others it has failed: the list does not tell why.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Hosts:
         self._version = 0
         self._up: dict[str, Provider] = {}
         self._watches: dict[int, HostWatch] = {}
+        self._goodbyes: set[ProviderId] = set()  # of those that are still listed as up
 
     def subscribe(self, session: Session, ask: SubscribeAsk) -> None:
         """Somebody wants to watch."""
@@ -55,6 +56,12 @@ class Hosts:
     def forget(self, watch: HostWatch) -> None:
         """It watches no longer."""
         self._watches.pop(watch.member, None)
+
+    def on_goodbye(self, name: str, incarnation: int) -> None:
+        """A node says that it ends."""
+        provider = self._up.get(name)
+        if provider is not None and provider.id[1] == incarnation:
+            self._goodbyes.add(provider.id)
 
     @property
     def view(self) -> GroupView:
@@ -72,10 +79,9 @@ class Hosts:
         gone: dict[str, list[ProviderId]] = {"leave": [], "node_failure": []}
         for name, provider in list(self._up.items()):
             entry = nodes.get(name)
-            is_same = entry is not None and entry.incarnation == provider.id[1]
-            if entry is None or not is_same or entry.status != "up":
-                is_clean = entry is not None and is_same and entry.status == "gone"
-                gone["leave" if is_clean else "node_failure"].append(provider.id)
+            if entry is None or entry.incarnation != provider.id[1] or entry.status != "up":
+                gone["leave" if provider.id in self._goodbyes else "node_failure"].append(provider.id)
+                self._goodbyes.discard(provider.id)
                 del self._up[name]
         new: list[Provider] = []
         for name in sorted(nodes):

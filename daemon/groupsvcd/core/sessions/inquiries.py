@@ -19,7 +19,7 @@ from groupsvc.wire.client_messages import (
 
 from ..groups.arrivals import Arrival
 from ..groups.local_group import LocalGroup
-from ..nodegroups.user import Form, TurnedAway
+from ..nodegroups.user import Form
 from .attributes import OURS
 from .membership import Membership
 from .proposals import provider_of
@@ -35,8 +35,7 @@ def catch_up(session: Session, ask: CatchUpAsk) -> None:
         text = f"member {ask.member} is no member of a group in this session; join or subscribe first"
         session.tell(Problem(ask.id, "failed", "not a member", text))
         return
-    about = f"catch up with {local.name!r}"
-    call = session.call(ask.id, about, ask.timeout, lambda: call.fail("timed out", f"{about}: no answer in time"))
+    call = session.call(ask.id, ask.timeout, lambda: call.fail("timed out", "no answer in time"))
 
     def ask_the_stream() -> None:
         local.sync(lambda seq: call.answer(CaughtUp(ask.id, seq)), call.give_up)
@@ -78,19 +77,16 @@ def _line(record: dict[str, Any]) -> GroupLine:
 
 def why(session: Session, ask: WhyAsk) -> None:
     """How the newest proposals of a group ended: whoever carries it knows, so this node does for a moment."""
-    desk, about = session.desk, f"ask why in {ask.group!r}"
+    desk = session.desk
 
     def admitted(local: LocalGroup) -> None:
         call.answer(OutcomesAre(ask.id, local.group.ledger.outcomes, local.group.view))
         desk.turn.round_trip.append(local.leave_if_idle)
 
-    def turned_away(reason: str) -> None:
-        call.fail(reason.kind if isinstance(reason, TurnedAway) else "refused", f"{about}: {reason}")
-
     def late() -> None:
         desk.processes.arrivals.give_up(ask.group, arrival)
-        call.fail("timed out", f"{about}: no answer in time")
+        call.fail("timed out", "no answer in time")
 
-    arrival = Arrival({}, Form.NEVER, admitted, turned_away)
-    call = session.call(ask.id, about, ask.timeout, late)
+    call = session.call(ask.id, ask.timeout, late)
+    arrival = Arrival({}, Form.NEVER, admitted, call.fail)
     desk.processes.arrivals.come(ask.group, arrival)

@@ -35,12 +35,12 @@ from groupsvc.wire.notices import AnyNotice, Ended, Joined, Left, ProviderId, Re
 from ..groups.arrivals import Arrival
 from ..groups.commands import FailureCause
 from ..groups.process_group import ProcessGroup
-from ..nodegroups.user import Form, TurnedAway
+from ..nodegroups.user import Form
 from . import briefing
 from .attributes import attributes_of
 from .briefing import ITEM_BYTES, Briefing
 from .briefing import RUN_BYTES as MESSAGES_BYTES
-from .refusals import of_refused
+from .refusals import WORDS
 from .tellings import TELLING_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Membership:
         self._proposal = 0
         self._outstanding = 0  # messages that did not come back yet
         self._outstanding_bytes = 0
-        self._call = session.call(ask.id, f"join {ask.group!r}", ask.timeout, self._is_late)
+        self._call = session.call(ask.id, ask.timeout, self._is_late)
         attributes = {**ask.attributes, "state_machine": True} if ask.has_machine else ask.attributes
         self._arrival = Arrival(attributes, FORMS[ask.create], self._admitted, self._turned_away)
         session.parts[self.member] = self
@@ -84,14 +84,13 @@ class Membership:
         problem = self._problem_with(local)
         if problem is not None:
             self._over()
-            self._call.fail(problem[0], f"join {self.group!r}: {problem[1]}")
+            self._call.fail(*problem)
             self.session.desk.turn.round_trip.append(local.leave_if_idle)
         elif local.is_full:
             self._over()
-            self._call.fail(
-                "full", f"join {self.group!r}: too much waits for room in this group on this node; try later"
-            )
+            self._call.fail("full", "too much waits for room in this group on this node; try later")
         else:
+            self._call.may_have_happened = True  # it may be approved at any moment
             self._proposal = local.join(self, self.member, self.name, self._data, self._decided)
 
     def _problem_with(self, local: LocalGroup) -> tuple[str, str] | None:
@@ -111,10 +110,9 @@ class Membership:
             return "not kept", f"{text}, the newest {local.group.seq}"
         return None
 
-    def _turned_away(self, reason: str) -> None:
+    def _turned_away(self, code: str, reason: str) -> None:
         self._over()
-        code = reason.kind if isinstance(reason, TurnedAway) else "refused"
-        self._call.fail(code, f"join {self.group!r}: {reason}")
+        self._call.fail(code, reason)
 
     def _decided(self, how: Ended | Refused | None) -> None:
         """The join has ended; if it was approved we know already."""
@@ -125,16 +123,14 @@ class Membership:
             proposal = (*self.session.desk.processes.me, self._proposal)
             self._call.answer(OutcomeIs(self._call.id, proposal, how.seq, how.outcome))
         elif isinstance(how, Refused):
-            self._call.fail(*of_refused(how, f"join {self.group!r}"))
+            self._call.fail(*WORDS[how.why])
         else:
-            self._call.not_known(
-                "lost", f"join {self.group!r}: this node has lost the group; look whether you are in it"
-            )
+            self._call.not_known("lost", "this node has lost the group; look whether you are in it")
 
     def _is_late(self) -> None:
         """Nobody waits for it any longer; if it was approved meanwhile, this is its goodbye."""
         self.end("goodbye")
-        self._call.fail("timed out", f"join {self.group!r}: not approved in time; it was withdrawn")
+        self._call.fail("timed out", "not approved in time; it was withdrawn")
 
     # --- What it is told ---
 
@@ -148,7 +144,7 @@ class Membership:
                 return  # of the same entry, and before we were in
             problem = self._problem_with(self.local) if self.local is not None else None
             if problem is not None:  # while the join was voted on, what it wanted was dropped
-                self._call.fail(problem[0], f"join {self.group!r}: {problem[1]}")
+                self._call.fail(*problem)
                 self.end("goodbye")
                 return
             self._is_in(me, group)
@@ -248,7 +244,7 @@ class Membership:
         if was_in:
             self.session.tell(MemberLost(self.member, dissolved=False, reason=reason))
         else:
-            self._call.not_known("lost", f"join {self.group!r}: {reason}; look whether you are in it")
+            self._call.not_known("lost", f"{reason}; look whether you are in it")
 
     # --- What it does ---
 
@@ -276,12 +272,6 @@ class Membership:
 
     # --- Its end ---
 
-    def overrun(self) -> None:
-        """Its program does not read: it leaves. The others are told why before it does, and it hears of it itself."""
-        self.responds(does=False)
-        assert self.local is not None
-        self.local.fail(self.member, "overrun")
-
     def _over(self) -> None:
         self.is_over = True
         self.session.parts.pop(self.member, None)
@@ -296,4 +286,6 @@ class Membership:
         if self.local is None:
             self.session.desk.processes.arrivals.give_up(self.group, self._arrival)
         else:
+            if cause == "overrun":
+                self.responds(does=False)  # that it does not read is said before it goes
             self.local.is_no_more(self.member, cause)

@@ -123,9 +123,9 @@ class Way:
         for submission in batch:
             call = submission.call
             if reason == NO_SUCH_GROUP:
-                call.fail("no such group", f"{call.about}: {reason}")
+                call.fail("no such group", reason)
             else:
-                call.not_known("lost", f"{call.about}: {reason}")
+                call.not_known("lost", reason)
         self._plan()
 
     def _plan(self) -> None:
@@ -145,18 +145,17 @@ class Outside:
     def submit(self, session: Session, ask: SubmitOutside) -> None:
         """Some messages."""
         way = self._ways.setdefault(ask.group, Way(self, self._desk, ask.group))
-        about = f"submit to {ask.group!r}"
 
         def late() -> None:
-            text = f"{about}: not known to be held in time"
+            text = "not known to be held in time"
             if call.may_have_happened:
                 call.not_known("timed out", text)
             else:
                 call.fail("timed out", f"{text}; it was not sent")
 
-        call = session.call(ask.id, about, ask.timeout, late)
+        call = session.call(ask.id, ask.timeout, late)
         if way.is_full:
-            call.fail("full", f"{about}: {WAITING_MAX} requests of this node wait for this group; try later")
+            call.fail("full", f"{WAITING_MAX} requests of this node wait for this group; try later")
         else:
             way.add(Submission(call, ask.payloads, sum(map(len, ask.payloads))))
 

@@ -22,6 +22,7 @@ from groupsvc.wire.client_messages import (
     ProposalAsk,
     SendAsk,
 )
+from groupsvc.wire.limits import PAYLOAD_BYTES_MAX
 from groupsvc.wire.notices import Ended, Refused
 
 from ..domain.attributes import problem_with_attributes
@@ -31,7 +32,7 @@ from ..groups.local_group import LocalGroup
 from ..groups.papers import Paper
 from .calls import Call
 from .membership import Membership
-from .refusals import of_refused
+from .refusals import WORDS
 from .session import Session
 
 LAST_WORD_S = 0.3
@@ -41,7 +42,10 @@ VOTE_PROBLEMS: dict[VoteProblem, str] = {
     "past phase": "that phase is over, or never was; nothing was counted",
     "no vote": "this provider has no vote in that phase; nothing was counted",
     "voted already": "this provider has voted in that phase; its first vote counts",
-    "too large": f"the votes of this node's providers carry more than {VOTES_BYTES_MAX} bytes (VOTES_BYTES_MAX)",
+    "too large": (
+        f"the votes of this node's providers carry more than {VOTES_BYTES_MAX} bytes (VOTES_BYTES_MAX), or the state"
+        f" with this one and the message that is voted on more than {PAYLOAD_BYTES_MAX} (PAYLOAD_BYTES_MAX)"
+    ),
 }
 
 
@@ -61,18 +65,17 @@ def provider_of(session: Session, request_id: int, member: int) -> Membership | 
 class Proposing:
     """One proposal that is under way."""
 
-    def __init__(self, session: Session, request_id: int, about: str, timeout: float, local: LocalGroup) -> None:
+    def __init__(self, session: Session, request_id: int, timeout: float, local: LocalGroup) -> None:
         self._local = local
         self._processes = session.desk.processes
         self.number = self._processes.next_proposal()
-        self._call: Call = session.call(request_id, about, timeout, self._is_late)
+        self._call: Call = session.call(request_id, timeout, self._is_late)
+        self._call.proposal = (*self._processes.me, self.number)
 
     def propose(self, command: cmd.AnyProposal) -> None:
         """Off it goes."""
         if self._local.is_full:
-            self._call.fail(
-                "full", f"{self._call.about}: too much waits for room in this group on this node; try later"
-            )
+            self._call.fail("full", "too much waits for room in this group on this node; try later")
             return
         self._call.may_have_happened = True
         self._local.propose(command, self._decided)
@@ -82,43 +85,46 @@ class Proposing:
         if isinstance(how, Ended):
             call.answer(OutcomeIs(call.id, (*self._processes.me, self.number), how.seq, how.outcome))
         elif isinstance(how, Refused):
-            call.fail(*of_refused(how, call.about))
+            call.fail(*WORDS[how.why])
         else:
-            call.not_known("lost", f"{call.about}: this node has lost the group; look at it from elsewhere")
+            call.not_known("lost", "this node has lost the group; look at it from elsewhere")
 
     def _is_late(self) -> None:
         self._call.extend(LAST_WORD_S, self._is_too_late)
         self._local.withdraw(self.number)
 
     def _is_too_late(self) -> None:
-        text = f"{self._call.about}: not decided in time; its outcome can be asked for later"
-        self._call.not_known("timed out", text)
+        self._call.not_known("timed out", "not decided in time; its outcome can be asked for later")
 
 
-def _propose(session: Session, ask: ProposalAsk, what: str, make: Callable[[int, int], cmd.AnyProposal]) -> None:
+def _propose(session: Session, ask: ProposalAsk, make: Callable[[int, int], cmd.AnyProposal]) -> None:
     part = provider_of(session, ask.id, ask.member)
     if part is not None and part.local is not None:
-        proposing = Proposing(session, ask.id, f"{what} in {part.group!r}", ask.timeout, part.local)
+        proposing = Proposing(session, ask.id, ask.timeout, part.local)
         proposing.propose(make(proposing.number, part.member))
 
 
 def change_state(session: Session, ask: ChangeStateAsk) -> None:
     """A new state value."""
-    _propose(session, ask, "change the state", lambda number, provider: cmd.ChangeState(
+    _propose(session, ask, lambda number, provider: cmd.ChangeState(
         number, provider, ask.phases, ask.time_limit, ask.value, ask.if_version, ask.fail_if_busy,
     ))  # fmt: skip
 
 
 def send(session: Session, ask: SendAsk) -> None:
     """A message by ballot."""
-    _propose(session, ask, "send a message", lambda number, provider: cmd.SendMessage(
+    _propose(session, ask, lambda number, provider: cmd.SendMessage(
         number, provider, ask.phases, ask.time_limit, ask.payload, ask.fail_if_busy,
     ))  # fmt: skip
 
 
 def expel(session: Session, ask: ExpelAsk) -> None:
     """Others are to be removed."""
-    _propose(session, ask, "expel", lambda number, provider: cmd.Expel(
+    part = session.parts.get(ask.member)
+    if isinstance(part, Membership) and part.provider in ask.targets:
+        session.tell(Problem(ask.id, "usage", "usage", "a provider expels others; to go itself it leaves"))
+        return
+    _propose(session, ask, lambda number, provider: cmd.Expel(
         number, provider, ask.phases, ask.time_limit, ask.targets, ask.reason, ask.fail_if_busy,
     ))  # fmt: skip
 
@@ -131,7 +137,7 @@ def change_attributes(session: Session, ask: ChangeAttributesAsk) -> None:
         if problem:
             session.tell(Problem(ask.id, "usage", "usage", problem))
             return
-    _propose(session, ask, "change attributes", lambda number, provider: cmd.ChangeAttributes(
+    _propose(session, ask, lambda number, provider: cmd.ChangeAttributes(
         number, provider, ask.phases, ask.time_limit, ask.changes, ask.fail_if_busy,
     ))  # fmt: skip
 
@@ -140,7 +146,7 @@ def leave(session: Session, ask: LeaveAsk) -> None:
     """A provider wants to leave."""
     part = provider_of(session, ask.id, ask.member)
     if part is not None and part.local is not None:
-        proposing = Proposing(session, ask.id, f"leave {part.group!r}", ask.timeout, part.local)
+        proposing = Proposing(session, ask.id, ask.timeout, part.local)
         proposing.propose(cmd.Leave(proposing.number, part.member, cmd.BY_DEFAULT, cmd.BY_DEFAULT, ask.code))
 
 
@@ -152,7 +158,7 @@ def vote(session: Session, ask: CastVote) -> None:
     paper = Paper(part.member, ask.vote, ask.state, ask.message, ask.default_vote)
     problem = part.local.vote(ask.ballot, ask.phase, paper)
     if problem:
-        text = f"vote in phase {ask.phase} of ballot {ask.ballot} of {part.group!r}: {VOTE_PROBLEMS[problem]}"
+        text = f"phase {ask.phase} of ballot {ask.ballot}: {VOTE_PROBLEMS[problem]}"
         session.tell(Problem(ask.id, "failed", problem, text))
     else:
-        session.tell(Done(ask.id))
+        session.tell_in_passing(Done(ask.id))  # the end of the phase follows, and says more

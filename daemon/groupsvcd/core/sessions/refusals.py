@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvc.wire.notices import Refusal, Refused
+from groupsvc.wire.notices import Refusal
 
 WORDS: dict[Refusal, tuple[str, str]] = {
     "busy": ("busy", "another proposal is being voted on; propose again later, or let it wait for its turn"),
@@ -11,9 +11,4 @@ WORDS: dict[Refusal, tuple[str, str]] = {
     "withdrawn": ("timed out", "it did not have its turn in time and was withdrawn"),
     "full": ("full", "too many proposals wait for their turn in this group; try later"),
 }
-
-
-def of_refused(refused: Refused, about: str) -> tuple[str, str]:
-    """(code, text) for a proposal that was refused."""
-    code, text = WORDS[refused.why]
-    return code, f"{about}: {text}"
+"""Why a proposal never had its turn."""

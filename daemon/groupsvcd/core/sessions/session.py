@@ -129,6 +129,11 @@ class Session:
         else:
             self.put(telling, size)
 
+    def tell_in_passing(self, telling: Done) -> None:
+        """The same for an answer that nobody waits for, and that is worth no frame of its own."""
+        if not self.is_over:
+            self._tellings.lay_aside(telling, len(REPLY_CODEC.encode_one(telling)))
+
     def tell_notice(self, member: int, notice: AnyNotice) -> None:
         """Something that happened in a group; all of its members on this node are told the same."""
         size = self.desk.size_of(notice)
@@ -196,10 +201,10 @@ class Session:
         else:
             handler(self, request)
 
-    def call(self, request_id: int, about: str, timeout: float, late: Callable[[], None]) -> Call:
+    def call(self, request_id: int, timeout: float, late: Callable[[], None]) -> Call:
         """A request that waits for its answer, so many seconds at most."""
         wait = min(max(timeout, 0.0), TIMEOUT_S_MAX) if math.isfinite(timeout) else TIMEOUT_S_MAX
-        call = Call(self, request_id, about, wait, late)
+        call = Call(self, request_id, wait, late)
         self.calls.add(call)
         return call
 
@@ -252,8 +257,6 @@ class Session:
         if not self.is_over:
             self._give_up_calls(reason)
             self._send(SessionNews("lost", reason))
-            if cause == "overrun":
-                self._responds(does=False)  # the others see why its providers leave before they do
             self.end(cause)
 
     def _give_up_calls(self, reason: str) -> None:

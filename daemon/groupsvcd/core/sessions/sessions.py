@@ -272,7 +272,7 @@ def overrun(session: Session, ask: Overrun) -> None:
     """Its program does not read what a provider is told."""
     part = provider_of(session, ask.id, ask.member)
     if part is not None:
-        part.overrun()
+        part.end("overrun")
         session.tell(Done(ask.id))
 
 

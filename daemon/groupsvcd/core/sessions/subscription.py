@@ -20,7 +20,7 @@ from ..groups.arrivals import Arrival
 from ..groups.commands import FailureCause
 from ..groups.local_group import DISSOLVED
 from ..groups.process_group import ProcessGroup
-from ..nodegroups.user import NO_SUCH_GROUP, Form, TurnedAway
+from ..nodegroups.user import NO_SUCH_GROUP, Form
 from .attributes import attributes_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Subscription:
         self._missed = 0
         self._wait_until = session.desk.turn.now + (ask.wait if ask.wait > 0 else 0.0)
         self._look_again: Alarm | None = None
-        self._call = session.call(ask.id, f"subscribe to {ask.group!r}", ask.timeout, self._is_late)
+        self._call = session.call(ask.id, ask.timeout, self._is_late)
         self._arrival = Arrival({}, Form.NEVER, self._admitted, self._turned_away)
         session.parts[self.member] = self
 
@@ -54,23 +54,25 @@ class Subscription:
             self.session.desk.processes.arrivals.come(self.group, self._arrival)
 
     def _admitted(self, local: LocalGroup) -> None:
+        if local.group.has_ended:  # there are still nodes that carry what is left of it
+            self._turned_away("no such group", NO_SUCH_GROUP)
+            return
         self.local = local
         local.subscribe(self, self.member)
         attributes = attributes_of(local, self.session.desk.processes)
         self._call.answer(Subscribed(self._call.id, self.member, attributes, local.group.view))
 
-    def _turned_away(self, reason: str) -> None:
+    def _turned_away(self, code: str, reason: str) -> None:
         desk = self.session.desk
-        if reason == NO_SUCH_GROUP and desk.turn.now + LOOK_AGAIN_S <= self._wait_until:
+        if code == "no such group" and desk.turn.now + LOOK_AGAIN_S <= self._wait_until:
             self._look_again = desk.alarms.after(LOOK_AGAIN_S, self.arrive)
             return
         self._over()
-        code = reason.kind if isinstance(reason, TurnedAway) else "refused"
-        self._call.fail(code, f"subscribe to {self.group!r}: {reason}")
+        self._call.fail(code, reason)
 
     def _is_late(self) -> None:
         self.end("goodbye")
-        self._call.fail("timed out", f"subscribe to {self.group!r}: no answer in time")
+        self._call.fail("timed out", "no answer in time")
 
     # --- What it is told ---
 

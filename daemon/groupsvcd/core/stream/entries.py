@@ -13,9 +13,9 @@ each the bytes of one entry, or a run. On disk and in repairs there are no runs,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, repeat
-from typing import Annotated
+from typing import Annotated, overload
 from zlib import crc32
 
 import msgspec
@@ -59,6 +59,43 @@ class Run(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown
     def entries(self) -> list[Entry]:
         """One by one."""
         return list(map(Entry, repeat(self.origin), repeat(self.incarnation), count(self.n), self.bodies))
+
+
+class Entries(Sequence[Entry]):
+    """Entries as they are handed up: whoever can do with ``runs`` has them, for others they are made one by one."""
+
+    __slots__ = ("_entries", "runs")
+
+    def __init__(self, runs: list[Run]) -> None:
+        self.runs = runs
+        self._entries: list[Entry] | None = None
+
+    def _one_by_one(self) -> list[Entry]:
+        if self._entries is None:
+            self._entries = [entry for run in self.runs for entry in run.entries()]
+        return self._entries
+
+    @overload
+    def __getitem__(self, position: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, position: slice) -> list[Entry]: ...
+
+    def __getitem__(self, position: int | slice) -> Entry | list[Entry]:
+        return self._one_by_one()[position]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self._one_by_one())
+
+    def __len__(self) -> int:
+        return sum(len(run.bodies) for run in self.runs)
+
+
+def runs_of(entries: Sequence[Entry]) -> list[Run]:
+    """These entries in runs: those they came in, or one for each."""
+    if isinstance(entries, Entries):
+        return entries.runs
+    return [Run(entry.origin, entry.incarnation, entry.n, (entry.body,)) for entry in entries]
 
 
 Piece = bytes | Run

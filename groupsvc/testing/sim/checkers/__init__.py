@@ -9,7 +9,8 @@ a second; the exact rule of each stands in its docstring, with the legal executi
 entry was on its way, and expects a domain in order. V7, B2 and B3 speak only then.
 
 The streams of groups are judged one by one, by rules of their own under the same names (``GROUPS``), and so are the
-calls of the programs that use them.
+calls of the programs that use them. What applications called and were told is judged from their own lines
+(``APPLICATIONS``).
 
 ``compare`` (X3) judges two runs of one seed and is therefore not in ``ALL``.
 """
@@ -22,6 +23,7 @@ from itertools import islice
 from groupsvc.wire.history import HistoryEvent
 
 from . import group_calls, group_leaders, group_logs, group_syncs, group_views
+from .applications import APPLICATIONS, Audience
 from .calls import k1
 from .determinism import compare
 from .disks import s2, s3, s4
@@ -37,6 +39,7 @@ from .views import v1, v2, v3, v4, v7
 
 __all__ = [
     "ALL",
+    "APPLICATIONS",
     "GROUPS",
     "LEASE_DEFAULT",
     "VIOLATIONS_MAX",
@@ -106,4 +109,8 @@ def check(
     if converged:
         waiting = frozenset(str(line.args["name"]) for line in history if line.op == "disks_lost")
         found += islice(group_calls.b2(pieces.calls, pieces.domain, waiting), VIOLATIONS_MAX)
+    if pieces.applications:
+        audience = Audience.of(pieces, converged=converged)
+        for application_checker in APPLICATIONS.values():
+            found += islice(application_checker(audience), VIOLATIONS_MAX)
     return found

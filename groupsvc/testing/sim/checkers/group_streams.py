@@ -19,6 +19,7 @@ import attrs
 
 from groupsvc.wire.history import HistoryEvent
 
+from ..application_ops import OPS
 from .eras import LEASE_DEFAULT
 from .lineage import Lineage
 from .lines_by_op import LinesByOp
@@ -121,6 +122,7 @@ class Pieces:
     groups: dict[int, list[HistoryEvent]] = attrs.field(factory=dict)  # with the shared lines and their calls
     calls: list[HistoryEvent] = attrs.field(factory=list)  # of the programs that use groups
     names: dict[int, str] = attrs.field(factory=dict)  # of groups, as far as programs have told them
+    applications: list[HistoryEvent] = attrs.field(factory=list)  # what they called and were told
 
     def streams(
         self, *, converged_from: int | None, end: int, lease: float = LEASE_DEFAULT, history_entries_max: int = 0
@@ -158,6 +160,9 @@ def split(history: Iterable[HistoryEvent]) -> Pieces:
     domain, groups = pieces.domain, pieces.groups
     shared: list[HistoryEvent] = []
     for line in history:
+        if line.op in OPS:
+            pieces.applications.append(line)
+            continue
         if line.type != "event" and line.op in USER_OPS:
             pieces.calls.append(line)
             if line.op == "join" and line.type == "ok":

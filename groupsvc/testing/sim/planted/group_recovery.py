@@ -69,7 +69,7 @@ def in_groups(mutant: Callable[..., Any]) -> Replacement:
 
 def always(mutant: Callable[..., Any]) -> Replacement:
     """``mutant(original, self, …)`` wherever the function is used."""
-    return lambda original: lambda self, *args: mutant(original, self, *args)
+    return lambda original: lambda self, *args, **named: mutant(original, self, *args, **named)
 
 
 def _nearly_whatever_k(original: Any, self: Any) -> Any:

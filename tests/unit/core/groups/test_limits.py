@@ -13,10 +13,10 @@ from groupsvcd.core.groups import line as line_module
 from groupsvcd.core.groups.ballots import VOTE_MESSAGES_BYTES_MAX
 from groupsvcd.core.groups.ledger import OUTCOMES_BYTES_MAX
 from groupsvcd.core.groups.line import Line
-from groupsvcd.core.groups.local_group import end_of_run
+from groupsvcd.core.groups.local_group import is_plain, stretches
 from groupsvcd.core.groups.papers import Paper
 from groupsvcd.core.groups.process_group import QUEUE_BYTES_MAX, ProcessGroup
-from groupsvcd.core.stream.entries import Entry
+from groupsvcd.core.stream.entries import Entries, Entry, Run, runs_of
 
 from .assembly import Assembly, process
 
@@ -94,27 +94,39 @@ def test_messages_heard_in_a_row_are_the_same_as_one_by_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "others, expected",
+    "bodies, expected",
     [
-        ([], 1),
-        ([("A", 1, b"\0\0\0\0\1y")] * 3, 4),
-        ([("A", 1, b"\0\0\0\0\1y"), ("A", 1, b"\0\0\0\0\2y")], 2),
-        ([("B", 1, b"\0\0\0\0\1y")], 1),
-        ([("A", 2, b"\0\0\0\0\1y")], 1),
-        ([("A", 1, b"\x94y")], 1),
-        ([("", 0, b"")], 1),
+        ([b"\0\0\0\0\1x"], [1]),
+        ([b"\0\0\0\0\1x"] * 4, [4]),
+        ([b"\0\0\0\0\1x", b"\0\0\0\0\1y", b"\0\0\0\0\2y"], [2, 1]),
+        ([b"\0\0\0\0\1x", b"\x94y", b"\x94y", b"\0\0\0\0\1x"], [1, 1, 1, 1]),
+        ([b"\x94abcdef"] * 2, [1, 1]),
+        ([b"", b"", b"\0\0\0\0", b"\0\0\0\0"], [1, 1, 1, 1]),
     ],
-)  # fmt: skip
-def test_a_run_ends_where_the_sender_changes_or_it_is_no_message(
-    others: Sequence[tuple[str, int, bytes]], expected: int
+)
+def test_messages_of_one_sender_in_a_row_are_dealt_with_at_once_and_the_rest_one_by_one(
+    bodies: Sequence[bytes], expected: list[int]
 ) -> None:
-    entries = [Entry("A", 1, 1, b"\0\0\0\0\1x"), *(Entry(origin, inc, 1, body) for origin, inc, body in others)]
-    assert expected == end_of_run(entries, 0)
+    found = list(stretches(bodies))
+    assert expected == [len(some) for some in found]
+    assert list(bodies) == [body for some in found for body in some]
 
 
 @pytest.mark.parametrize("body", [b"", b"\0", b"\0\0\0\0", b"\x94abcdef"])
-def test_what_is_no_whole_message_is_no_run(body: bytes) -> None:
-    assert 0 == end_of_run([Entry("A", 1, 1, body)], 0)
+def test_what_is_no_whole_message_is_not_plain(body: bytes) -> None:
+    assert not is_plain(body)
+
+
+def test_entries_can_be_had_in_runs_and_one_by_one() -> None:
+    runs = [Run("A", 1, 7, (b"x", b"y")), Run("", 0, 0, (b"z",))]
+    one_by_one = [Entry("A", 1, 7, b"x"), Entry("A", 1, 8, b"y"), Entry("", 0, 0, b"z")]
+    entries = Entries(runs)
+    assert 3 == len(entries)
+    assert one_by_one == list(entries)
+    assert one_by_one[1:] == entries[1:]
+    assert one_by_one[2] == entries[2]
+    assert runs == runs_of(entries)
+    assert [1, 1, 1] == [len(run.bodies) for run in runs_of(one_by_one)]
 
 
 # --- The line ---

@@ -141,7 +141,8 @@ def test_in_an_exclusive_group_a_process_that_its_own_node_saw_end_is_dealt_with
     assert "A2" == group.names
 
 
-def test_who_is_held_back_is_in_a_checkpoint_and_somebody_else_can_join_meanwhile() -> None:
+def test_who_is_held_back_is_in_a_checkpoint_and_who_wants_to_join_waits_for_it() -> None:
+    """GS-30: nobody joins while somebody who failed waits to be dealt with."""
     group = Assembly(exclusive=True)
     group.gone = set()
     group.join("A1", "B1")
@@ -150,7 +151,10 @@ def test_who_is_held_back_is_in_a_checkpoint_and_somebody_else_can_join_meanwhil
     copy.restore(group.group.snapshot())
     assert [("A", 1, 1)] == list(copy.held_back)
     group.join("C1")
-    assert "A1 B1 C1" == group.names
+    assert "A1 B1" == group.names
+    group.gone = {("A", 1)}
+    group.wait(0.1)
+    assert "B1 C1" == group.names
 
 
 # --- Votes ---

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from groupsvc.wire.client_messages import (
     CastVote,
     ChangeAttributesAsk,
@@ -71,8 +73,10 @@ def test_a_vote_counts_once_and_in_its_phase_only() -> None:
     a.propose_state(b"red", timeout=60)
     domain.run(0.1)
     opened = a.notices(PhaseOpened)[-1]
-    assert isinstance(a.answer(a.vote("approve")), Done)
+    number = a.vote("approve")
+    assert [] == a.answers(number), "nobody waits for it: it comes with what is told next"
     assert ("failed", "voted already") == a.problem(a.vote("reject"))
+    assert isinstance(a.answer(number), Done)
     assert ("failed", "past phase") == b.problem(b.ask(CastVote, b.member, opened.ballot, 2, "reject"))
     assert ("failed", "past phase") == b.problem(b.ask(CastVote, b.member, opened.ballot + 1, 1, "reject"))
     late = domain.opened("G")
@@ -83,6 +87,15 @@ def test_a_vote_counts_once_and_in_its_phase_only() -> None:
     domain.run(0.1)
     assert [b"red"] == [changed.value for changed in c.notices(StateChanged)]
     assert ("failed", "past phase") == c.problem(c.vote("reject"))
+
+
+def test_the_answer_to_a_vote_comes_with_the_next_sign_of_life_at_the_latest() -> None:
+    domain, (a, _, _) = _three(state_phases="n", time_limit=60.0)
+    a.propose_state(b"red", timeout=60)
+    domain.run(0.1)
+    number = a.vote("approve")
+    domain.run(1.0)
+    assert isinstance(a.answer(number), Done)
 
 
 def test_who_is_to_be_expelled_has_no_vote() -> None:
@@ -109,28 +122,18 @@ def test_leave_is_answered_with_its_outcome_and_the_member_is_no_more() -> None:
     assert ("failed", "not a member") == a.problem(a.multicast(b"after the end"))
 
 
-def test_a_provider_that_goes_at_once_is_told_nothing_more() -> None:
+@pytest.mark.parametrize("kind, cause", [(GoodbyeAsk, "goodbye"), (Overrun, "overrun")])
+def test_a_provider_that_goes_at_once_is_told_nothing_more(kind: type[GoodbyeAsk] | type[Overrun], cause: str) -> None:
+    """Who does not read what it is told is said to be unresponsive before it goes."""
     domain, (a, b, c) = _three()
-    number = a.ask(GoodbyeAsk, a.member)
+    number = a.ask(kind, a.member)
     assert isinstance(a.answer(number), Done)
     told = len(a.told)
     b.multicast(b"x")
     domain.run(0.2)
     assert told == len(a.told)
-    assert ["goodbye"] == [left.cause for left in c.notices(Left)]
-
-
-def test_a_provider_whose_program_does_not_read_is_unresponsive_then_leaves_and_hears_so_itself() -> None:
-    """GS-33: nobody misses one silently, and the others see why it leaves before it does."""
-    domain, (a, _, c) = _three()
-    number = a.ask(Overrun, a.member)
-    assert isinstance(a.answer(number), Done)
-    domain.run(0.2)
-    for application in (a, c):
-        (unresponsive,), (left,) = application.notices(Responsive), application.notices(Left)
-        assert (False, "overrun") == (unresponsive.does, left.cause)
-        assert unresponsive.seq < left.seq
-    assert ("failed", "not a member") == a.problem(a.multicast(b"after the end"))
+    assert [cause] == [left.cause for left in c.notices(Left)]
+    assert (["overrun"] == [cause]) == ([False] == [one.does for one in c.notices(Responsive)])
 
 
 def test_a_change_of_attributes_can_be_voted_on() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvc.wire.client_messages import JoinedAs, Problem, Subscribed
+from groupsvc.wire.client_messages import JoinedAs, LookUpAsk, Problem, Subscribed
 from groupsvc.wire.notices import Joined, StateChanged
 
 from .applications import Applications
@@ -138,3 +138,26 @@ def test_a_program_that_dies_on_its_way_in_leaves_nothing_behind() -> None:
     domain.run(8.0)
     assert not _is_there(domain, "db")
     assert ["none"] == domain.roles("D", "db")
+
+
+def test_a_group_that_was_formed_by_hand_is_there_to_be_joined() -> None:
+    """A daemon carries it, because somebody looked it up and had it formed."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    a.ask(LookUpAsk, "db", True, 5.0)
+    domain.run(0.5)
+    assert isinstance(b.answer(b.join(create=False)), JoinedAs)
+    assert isinstance(a.answer(a.join(create=False)), JoinedAs)
+
+
+def test_a_group_that_is_none_of_processes_cannot_be_joined_and_the_text_says_why() -> None:
+    """A program inside a daemon has formed it."""
+    domain = Applications()
+    a = domain.opened("D")
+    domain.join("D", "db")
+    domain.run(0.5)
+    for number in (a.join(), a.subscribe()):
+        problem = a.answer(number)
+        assert isinstance(problem, Problem)
+        assert ("failed", "attributes mismatch") == (problem.family, problem.code)
+        assert "no group of processes" in problem.text

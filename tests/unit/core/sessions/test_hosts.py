@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupsvc.wire.client_messages import GoodbyeAsk, GroupsAre, GroupsAsk, LookUpAsk, Subscribed
 from groupsvc.wire.notices import Joined, Left
-from groupsvcd.core.peer_messages import Ask
+from groupsvcd.core.peer_messages import Ask, Goodbye
 from groupsvcd.core.sessions.group_names import LOOK_EVERY_S
 
 from .applications import Applications
@@ -34,6 +34,17 @@ def test_a_node_that_fails_or_comes_is_told_with_the_version_of_the_list() -> No
     assert [(*domain.node("G"), 0)] == [joined.providers[0].id for joined in a.notices(Joined)]
     seqs = [one.seq for one in (*a.notices(Left), *a.notices(Joined))]
     assert sorted(set(seqs)) == seqs
+
+
+def test_a_node_that_says_goodbye_has_left() -> None:
+    domain = Applications()
+    a = domain.opened("D")
+    a.subscribe("_hosts")
+    for name in "AD":
+        domain.frame("G", name, Goodbye())
+    domain.kill("G")
+    domain.run(1.0)
+    assert [("leave", "G")] == [(left.cause, left.providers[0][0]) for left in a.notices(Left)]
 
 
 def test_who_watches_hosts_can_stop() -> None:

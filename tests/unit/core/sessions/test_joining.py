@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from groupsvc.wire.client_messages import GoodbyeAsk, JoinedAs, OutcomeIs
-from groupsvc.wire.notices import Joined
+from groupsvc.wire.client_messages import GoodbyeAsk, JoinedAs, LeaveAsk, MemberLost, OutcomeIs, Told
+from groupsvc.wire.notices import Emptied, Joined, Left
 
 from .applications import Applications
 
@@ -28,6 +28,7 @@ def test_who_joins_gets_the_view_and_then_its_own_joined() -> None:
 
 
 def test_a_vote_in_two_sessions_decides() -> None:
+    """GS-24."""
     domain = Applications()
     a, b = domain.opened("D"), domain.opened("E")
     a.join(state_phases="n")
@@ -80,4 +81,49 @@ def test_a_durable_group_is_joined_again_after_all_its_nodes_were_restarted() ->
     again = domain.opened("D")
     answer = again.answer(again.join(create=False))
     assert isinstance(answer, JoinedAs)
-    assert 1 == answer.view.state_version
+    assert (b"red", 1) == (answer.view.state, answer.view.state_version)
+
+
+def test_a_restarted_node_presides_over_a_durable_group_before_a_process_of_it_joins() -> None:
+    """All nodes of the group were restarted; one of them leads, and the only process is elsewhere."""
+    domain = Applications()
+    for node in "DEF":
+        domain.opened(node).join(durable=True, state_phases="n")
+    domain.run(1.0)
+    for nodes in ("EF", "D"):
+        domain.die(*nodes)
+        domain.run(5.0)
+        domain.boot(*nodes)
+        domain.run(4.0)
+    assert "leader" in domain.roles("DEF", "db")
+    late = domain.opened("G")
+    assert isinstance(late.answer(late.join(create=False, timeout=20.0, wait=3.0)), JoinedAs)
+    number = late.propose_state(b"red")
+    domain.run(0.2)
+    late.vote("approve")
+    domain.run(0.2)
+    assert isinstance(late.answer(number), OutcomeIs)
+
+
+def test_what_only_the_service_says_of_a_group_is_not_for_applications() -> None:
+    domain = Applications()
+    a = domain.opened("D")
+    for name in ("machine", "processes"):
+        assert ("usage", "usage") == a.problem(a.join(**{name: True}))
+    assert not a.member
+
+
+def test_a_subscriber_is_told_that_the_group_has_dissolved_and_its_node_leaves() -> None:
+    """The end of a group; the name is free then."""
+    domain = Applications()
+    a, watcher = domain.opened("D"), domain.opened("E")
+    a.join()
+    watcher.subscribe()
+    member = watcher.member
+    a.ask(LeaveAsk, a.member, 0, 5.0)
+    domain.run(0.2)
+    assert [Left, Emptied] == [type(told.notice) for told in watcher.kinds(Told)][-2:]
+    assert [(member, True)] == [(lost.member, lost.dissolved) for lost in watcher.kinds(MemberLost)]
+    domain.run(5.0)
+    assert ["none", "none"] == domain.roles("DE", "db")
+    assert isinstance(watcher.answer(watcher.join(create=True)), JoinedAs)

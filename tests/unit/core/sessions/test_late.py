@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvc.wire.client_messages import OutcomeIs
+from groupsvc.wire.client_messages import CloseSession, OutcomeAsk, OutcomeIs
 from groupsvc.wire.notices import Joined, Left, StateChanged
 from groupsvcd.core.peer_messages import PeerMessage, Submit
 
@@ -31,6 +31,16 @@ def test_a_join_that_is_late_is_withdrawn_and_nobody_sees_it() -> None:
     a.vote("approve")
     domain.run(1.0)
     assert [] == [joined for joined in a.notices(Joined) if joined.providers[0].id[0] == "F"]
+
+
+def test_a_join_that_is_being_voted_on_when_its_session_is_closed_is_not_known() -> None:
+    """K1: the others may still see it come, and go. Seed 215 of the simulator."""
+    domain, _, _ = _two(join_phases="n")
+    late = domain.opened("E")
+    number = late.join(name="late", timeout=60.0)
+    late.ask(CloseSession)
+    domain.run(0.2)
+    assert ("unknown", "lost") == late.problem(number)
 
 
 def test_a_join_that_was_approved_meanwhile_says_goodbye() -> None:
@@ -79,12 +89,18 @@ def test_a_proposal_that_had_no_turn_is_withdrawn_and_failed() -> None:
 
 
 def test_a_proposal_whose_ballot_runs_is_not_known_and_can_be_asked_for() -> None:
-    domain, a, _ = _two(state_phases="n")
+    domain, a, b = _two(state_phases="n")
     number = a.propose_state(b"red", timeout=0.5)
     domain.run(0.7)
     assert [] == a.answers(number)
     domain.run(0.2)
     assert ("unknown", "timed out") == a.problem(number)
+    a.vote("approve")
+    b.vote("approve")
+    domain.run(0.2)
+    later = a.answer(a.ask(OutcomeAsk, a.member, a.answer(number).proposal))  # type: ignore[union-attr]
+    assert isinstance(later, OutcomeIs)
+    assert later.outcome.approved
 
 
 def test_a_proposal_that_ends_in_the_last_moment_has_its_outcome() -> None:

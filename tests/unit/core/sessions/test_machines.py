@@ -51,14 +51,14 @@ def test_who_joins_is_told_checkpoint_and_tail_before_its_own_joined() -> None:
     """SAM-08: by its own node; nobody else is asked."""
     domain = Applications()
     a, late = domain.opened("D"), domain.opened("F")
-    a.join(machine=True, checkpoint_every=100)
+    a.join(has_machine=True, checkpoint_every=100)
     a.multicast(b"one", b"two")
     domain.run(0.1)
     at = a.kinds(MessagesCame)[-1].seq + 1
     a.multicast(b"three")
     _checkpoint(a, at, b"first", b"second")
     domain.run(0.1)
-    number = late.join(machine=True)
+    number = late.join(has_machine=True)
     assert isinstance(late.answer(number), JoinedAs)
     assert ([b"first", b"second"], [b"three"]) == _began_with(late)
     (told,) = late.kinds(CheckpointTold)
@@ -71,11 +71,11 @@ def test_who_joins_is_told_checkpoint_and_tail_before_its_own_joined() -> None:
 def test_without_a_checkpoint_yet_a_machine_begins_empty_and_is_told_so() -> None:
     domain = Applications()
     a, late = domain.opened("D"), domain.opened("F")
-    a.join(machine=True)
+    a.join(has_machine=True)
     assert [(0, 0)] == [(told.at, told.blocks) for told in a.kinds(CheckpointTold)]
     a.multicast(b"one")
     domain.run(0.1)
-    late.join(machine=True)
+    late.join(has_machine=True)
     assert ([], [b"one"]) == _began_with(late)
 
 
@@ -83,11 +83,11 @@ def test_all_providers_bring_machines_or_none_does() -> None:
     """GS-22: the answer names the attribute."""
     domain = Applications()
     a, b = domain.opened("D"), domain.opened("F")
-    a.join("with", machine=True)
+    a.join("with", has_machine=True)
     a.join("without")
     for group, machine in (("with", False), ("without", True)):
         for application in (a, b):
-            number = application.join(group, name="second", machine=machine)
+            number = application.join(group, name="second", has_machine=machine)
             problem = application.answer(number)
             assert isinstance(problem, Problem)
             assert ("failed", "attributes mismatch") == (problem.family, problem.code)
@@ -100,8 +100,8 @@ def test_a_checkpoint_is_asked_for_behind_the_message_that_called_for_it() -> No
     """SAM-07: of the oldest provider; half a tail later of the next one, if nothing came of it."""
     domain = Applications()
     a, b = domain.opened("D"), domain.opened("E")
-    a.join(machine=True, checkpoint_every=10)
-    b.join(machine=True)
+    a.join(has_machine=True, checkpoint_every=10)
+    b.join(has_machine=True)
     for number in range(12):
         b.multicast(b"%d" % number)
         domain.run(0.02)
@@ -125,8 +125,8 @@ def test_a_checkpoint_is_asked_for_behind_the_message_that_called_for_it() -> No
 def test_a_scribe_that_dies_half_way_leaves_the_older_checkpoint_and_the_whole_tail() -> None:
     domain = Applications()
     a, b, late = domain.opened("D"), domain.opened("E"), domain.opened("F")
-    a.join(machine=True, checkpoint_every=4)
-    b.join(machine=True)
+    a.join(has_machine=True, checkpoint_every=4)
+    b.join(has_machine=True)
     messages = [b"%d" % number for number in range(5)]
     for message in messages:
         b.multicast(message)
@@ -135,7 +135,7 @@ def test_a_scribe_that_dies_half_way_leaves_the_older_checkpoint_and_the_whole_t
     a.ask(StoreBlock, a.member, wanted.seq, 0, b"half")
     domain.die("D")
     domain.run(4.0)
-    late.join(machine=True)
+    late.join(has_machine=True)
     assert ([], messages) == _began_with(late)
     for number in range(5, 8):
         b.multicast(b"%d" % number)
@@ -147,7 +147,7 @@ def test_a_durable_group_has_checkpoint_and_tail_after_all_nodes_were_restarted(
     """GS-31, SAM-08: the disks have it; nobody needs to have been a member before."""
     domain = Applications()
     a = domain.opened("A")
-    a.join(machine=True, durable=True)
+    a.join(has_machine=True, durable=True)
     a.multicast(b"one", b"two")
     domain.run(0.2)
     _checkpoint(a, a.kinds(MessagesCame)[-1].seq + 1, b"state")
@@ -157,7 +157,7 @@ def test_a_durable_group_has_checkpoint_and_tail_after_all_nodes_were_restarted(
     domain.boot(*domain.names)
     domain.run(6.0)
     late = domain.opened("B")
-    late.join(machine=True, create=False, timeout=20.0, wait=6.0)
+    late.join(has_machine=True, create=False, timeout=20.0, wait=6.0)
     assert ([b"state"], [b"three"]) == _began_with(late)
 
 
@@ -212,7 +212,7 @@ def test_a_message_that_was_for_nobody_then_is_told_to_nobody_now() -> None:
 def test_a_beginning_that_makes_no_sense_is_refused(machine: bool, since: int) -> None:
     domain = Applications()
     a = domain.opened("D")
-    number = a.join(machine=machine, since=since)
+    number = a.join(has_machine=machine, since=since)
     assert ("usage", "usage") == a.problem(number)
     assert ("usage", "usage") == a.problem(a.join(state_machine=True))
 
@@ -233,7 +233,7 @@ def test_a_long_beginning_is_told_at_the_pace_of_the_program_and_the_rest_waits_
     domain = Applications()
     a, late = domain.opened("D"), domain.opened("F")
     a.count_every = late.count_every = 5
-    a.join(machine=True)
+    a.join(has_machine=True)
     blocks = [b"%d" % number * 20_000 for number in range(10)]
     a.multicast(b"zero")
     domain.run(0.1)
@@ -243,7 +243,7 @@ def test_a_long_beginning_is_told_at_the_pace_of_the_program_and_the_rest_waits_
         a.multicast(b"%d" % number)
         domain.run(0.005)
     late.is_running = False
-    late.join(machine=True)
+    late.join(has_machine=True)
     assert len(late.kinds(CheckpointBlock)) < 10
     number = late.ask(CatchUpAsk, late.kinds(JoinedAs)[0].member, 20.0)
     a.multicast(b"meanwhile")
@@ -264,12 +264,12 @@ def test_who_leaves_while_it_is_told_what_came_before_is_told_no_more(small_wind
     domain = Applications()
     a, late = domain.opened("D"), domain.opened("F")
     a.count_every = late.count_every = 5
-    a.join(machine=True)
+    a.join(has_machine=True)
     for number in range(200):
         a.multicast(b"%d" % number)
         domain.run(0.005)
     late.is_running = False
-    late.join(machine=True)
+    late.join(has_machine=True)
     late.end()
     domain.run(1.0)
     assert ["failure"] == [left.cause for left in a.notices(Left)]

@@ -137,6 +137,24 @@ def test_what_was_submitted_from_outside_and_not_heard_of_is_not_known() -> None
     assert ("failed", "timed out") == stranger.problem(second)
 
 
+def test_what_was_on_its_way_to_a_group_that_ended_is_not_known() -> None:
+    """It may have been ordered before the end."""
+    domain, a, b = _two()
+    stranger = domain.opened("G")
+    stranger.ask(SubmitOutside, "db", (b"x",), 5.0)
+    domain.run(0.5)
+    domain.lose(Submit, "G>D G>E")
+    number = stranger.ask(SubmitOutside, "db", (b"y",), 30.0)
+    domain.run(0.2)
+    a.end()
+    b.end()
+    domain.run(10.0)
+    assert ("unknown", "lost") == stranger.problem(number)
+    again = stranger.ask(SubmitOutside, "db", (b"z",), 5.0)
+    domain.run(1.0)
+    assert ("failed", "no such group") == stranger.problem(again)
+
+
 def test_a_stranger_that_becomes_a_member_meanwhile_is_answered_all_the_same() -> None:
     domain, a, _ = _two()
     stranger = domain.opened("G")

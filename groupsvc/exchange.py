@@ -1,0 +1,41 @@
+"""One turn of a session on its socket: send, receive, let time pass. Both drivers do it with this.
+
+Two orders matter. Nothing is sent after the last look for something to receive, because sending may swallow the only
+sign that something came; so the last thing is always a look that found nothing. And time passes after everything
+that has come was read: a program that was stopped for a while finds its answers, and not its deadlines.
+"""
+
+from __future__ import annotations
+
+from . import clock
+from .daemon_socket import DaemonSocket
+from .session_machine import SessionMachine
+
+FRAMES_PER_TURN = 64
+"""So many frames are read before anybody else gets a turn."""
+
+
+def exchange(machine: SessionMachine, socket: DaemonSocket) -> int:
+    """How many frames were received; if ``FRAMES_PER_TURN``, there may be more, and no descriptor tells it."""
+    machine.say_what_gathers()
+    for received in range(FRAMES_PER_TURN):
+        _send(machine, socket)
+        messages = socket.receive()
+        while messages is None:
+            machine.tick(clock.now())
+            machine.say_what_gathers()
+            if not machine.outbox:
+                return received
+            _send(machine, socket)
+            messages = socket.receive()
+        machine.received(messages, clock.now(), socket.last_size)
+        machine.say_what_gathers()
+    machine.tick(clock.now())
+    _send(machine, socket)
+    return FRAMES_PER_TURN
+
+
+def _send(machine: SessionMachine, socket: DaemonSocket) -> None:
+    if machine.outbox or socket.has_unsent:
+        socket.send(machine.outbox)
+        machine.outbox.clear()

@@ -1,0 +1,138 @@
+"""Liveness of applications: after everything is healed their sessions stand, and what they began has ended (G10, K1).
+
+Nobody begins anything, and everybody votes for whatever is open. Then every call ends, no ballot runs, nobody waits for
+a turn or for a window, and nobody is failing; every process that runs has a session that is CONNECTED. All who are in a
+group see the same providers: themselves, and no ghosts. Then each says one thing more, flushes it, and catches up: all
+are told of it.
+
+Groups that wait for their disks for ever are not asked for anything (see ``group_convergence``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from groupsvc import asking
+from groupsvc.session_states import SessionState
+from groupsvc.views import text_of
+
+from .application import Application, Part
+from .group_convergence import waiting_for_disks
+
+if TYPE_CHECKING:
+    from .world import World
+
+TIMEOUT_S = 10.0
+"""Of the last calls."""
+
+
+def open_application_calls(world: World) -> int:
+    """Calls that have not ended, and have no reason to wait."""
+    if not world.applications.all:
+        return 0
+    waiting = waiting_for_disks(world)
+    return sum(1 for app in world.applications.all for _ in _open_calls(app, waiting))
+
+
+def _open_calls(app: Application, waiting: dict[str, int]) -> list[int]:
+    found = []
+    for number, (_, args) in app.open_calls.items():
+        part = app.parts.get(int(args.get("m", 0)))
+        name = args.get("name") or (part.name if part is not None else "")
+        if name not in waiting:
+            found.append(number)
+    return found
+
+
+def application_disagreement(world: World) -> str:
+    """What is not in order yet, as a sentence; "" if all is well."""
+    waiting = waiting_for_disks(world)
+    for app in world.applications.all:
+        if not app.is_running:
+            return f"{app.name} at {app.node.name} does not run"
+        if app.machine is None or app.machine.state is not SessionState.CONNECTED:
+            state = "has no session" if app.machine is None else f"is {app.machine.state.value}"
+            return f"{app.name} at {app.node.name} {state}"
+        if _open_calls(app, waiting):
+            return f"{app.name} has {len(_open_calls(app, waiting))} calls open"
+    return _unfinished(world, waiting) or _ghosts(world, waiting)
+
+
+def _unfinished(world: World, waiting: dict[str, int]) -> str:
+    for name in world.names:
+        processes: Any = getattr(world.nodes[name].engine, "processes", None)
+        if processes is None:
+            continue
+        for local in processes._by_name.values():
+            group = local.group
+            if local.name in waiting or not local.is_in:
+                continue
+            if group.ballot is not None or group.queue or group.failing or len(local._line):
+                return f"in {local.name} at {name} {group.ballot or group.queue or group.failing or 'commands'} wait"
+    return ""
+
+
+def _ghosts(world: World, waiting: dict[str, int]) -> str:
+    """Where a group has providers that nobody is, or somebody sees others than his fellows."""
+    present: dict[str, list[str]] = {}
+    parts = [(app, part) for app in world.applications.all for part in app.parts.values() if part.is_open]
+    for _, part in parts:
+        if part.membership.my_id is not None:
+            present.setdefault(part.name, []).append(text_of(part.membership.my_id))
+    for app, part in parts:
+        if part.name in waiting:
+            continue
+        listed = sorted(provider.id for provider in part.membership.view.providers)
+        if listed != sorted(present.get(part.name, [])):
+            return f"{app.name} sees {listed} in {part.name}, where {sorted(present.get(part.name, []))} are"
+    return ""
+
+
+def applications_converge(world: World, *, within: float) -> bool:
+    """Wait, have everybody speak once more, wait; a failure is recorded in the world. True if all is well."""
+    if not world.applications.all:
+        return True
+    if not _wait(world, within, "after everything was healed"):
+        return False
+    waiting = waiting_for_disks(world)
+    speaking = [
+        (app, part)
+        for app in world.applications.all
+        for part in app.parts.values()
+        if part.is_provider and part.is_open and part.name not in waiting
+    ]
+    before = {app.name: app.failed_calls for app, _ in speaking}
+    for app, part in speaking:
+        _speak(app, part)
+    if not _wait(world, within, "after the last messages"):
+        return False
+    for app, part in speaking:
+        if not part.is_open or part.sent or app.failed_calls != before[app.name]:
+            world.found("B2", f"{app.name} at {app.node.name} could not speak, flush and catch up in {part.name}")
+            return False
+    return True
+
+
+def _wait(world: World, within: float, when: str) -> bool:
+    if world.run_until(lambda: not application_disagreement(world), within=within, every=0.25):
+        return True
+    if not world.failures:
+        world.found("V7", f"{within:.0f} s {when} {application_disagreement(world)}")
+    return False
+
+
+def _speak(app: Application, part: Part) -> None:
+    app.multicast(part, 1)
+    app.flush(part, TIMEOUT_S)
+    machine = app.machine
+    assert machine is not None
+
+    def caught_up(verdict: str, result: Any) -> dict[str, Any]:
+        if verdict != "ok":
+            return {}
+        app.read_all()
+        return {"seq": result, "version": part.membership.view.state_version}
+
+    start = asking.sync(machine, part.membership)
+    app.call("catch_up", start, {"m": part.m}, TIMEOUT_S, caught_up, group=part.group)
+    app.turn()

@@ -1,0 +1,47 @@
+"""The names of what applications do and are told, as the lines of a history have them: docs/PROTOCOL.md lists the same.
+
+A *call* has two lines, ``invoke`` and one of ``ok``, ``fail``, ``info``; an *event* has one.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import msgspec
+
+OPS: dict[str, str] = {
+    "open_session": "call",
+    "join_group": "call",
+    "subscribe_group": "call",
+    "leave_group": "call",
+    "say_goodbye": "call",
+    "propose_state": "call",
+    "send_by_ballot": "call",
+    "expel": "call",
+    "change_attributes": "call",
+    "multicast": "call",
+    "flush": "call",
+    "submit_outside": "call",
+    "catch_up": "call",
+    "ask_outcome": "call",
+    "ask_groups": "call",
+    "ask_why": "call",
+    "close_session": "call",
+    "session": "event",
+    "vote": "event",
+    "told": "event",
+    "missed": "event",
+    "member_ended": "event",
+    "process_began": "event",
+    "process_ended": "event",
+    "process_stopped": "event",
+    "process_goes_on": "event",
+}
+"""Every op of an application."""
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+
+
+def digest(*parts: object) -> int:
+    """Of anything that JSON can say."""
+    return crc32(_encoder.encode(parts))

@@ -1,0 +1,69 @@
+"""The checkers of what applications called and were told, by invariant.
+
+They read the applications' own lines, from which the ``Stories`` are made, and of the daemons' only when an entry was
+first delivered and ordered, and which nodes were given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import attrs
+
+from groupsvc.wire.history import HistoryEvent
+
+from . import application_calls, ballots
+from .application_stories import Stories
+from .ballots import Times
+from .group_streams import Pieces
+from .verdict import Violation
+
+
+@attrs.frozen(kw_only=True)
+class Audience:
+    """All applications of a run, and what their checkers need beside their own lines."""
+
+    stories: Stories
+    domain: Sequence[HistoryEvent]
+    delivered: Times
+    ordered: Times
+    converged: bool
+    waiting: frozenset[str]  # names of groups that wait for their disks
+    lost: frozenset[int]  # and their ids
+
+    @classmethod
+    def of(cls, pieces: Pieces, *, converged: bool) -> Audience:
+        """From the pieces of a history."""
+        stories = Stories(pieces.applications)
+        delivered: Times = {}
+        ordered: Times = {}
+        waiting: dict[int, str] = {}
+        for group, lines in pieces.groups.items():
+            for line in lines:
+                if line.op == "disks_lost":
+                    waiting[line.group] = str(line.args["name"])
+                elif line.op == "delivered" and group in stories.by_group:
+                    delivered.setdefault((group, line.seq), line.t)
+                elif line.op == "ordered" and group in stories.by_group:
+                    ordered[group, line.seq] = line.t
+        return cls(
+            stories=stories, domain=pieces.domain, delivered=delivered, ordered=ordered, converged=converged,
+            waiting=frozenset(waiting.values()), lost=frozenset(waiting),
+        )  # fmt: skip
+
+
+ApplicationChecker = Callable[[Audience], Iterable[Violation]]
+
+APPLICATIONS: dict[str, ApplicationChecker] = {
+    "G1": lambda found: ballots.g1(found.stories),
+    "G2": lambda found: ballots.g2(found.stories),
+    "G3": lambda found: ballots.g3(found.stories, found.delivered, found.ordered),
+    "G9": lambda found: application_calls.g9(found.stories),
+    "G10": lambda found: ballots.g10(found.stories, found.converged),
+    "K1": lambda found: application_calls.k1(found.stories, found.converged, found.waiting, found.lost),
+    "K2": lambda found: application_calls.k2(found.stories, found.domain),
+    "B1": lambda found: application_calls.b1(found.stories),
+    "B5": lambda found: application_calls.b5(found.stories),
+    "L6": lambda found: application_calls.l6(found.stories),
+}
+"""G3 replays every story, and so is also the one to see G4, G5, G6 and G7; G1 lays them side by side, and sees G8."""

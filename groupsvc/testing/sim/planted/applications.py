@@ -1,0 +1,247 @@
+"""Planted where applications meet groups: in ballots, in sessions, and in the client library.
+
+Each checker of what applications are told has a bug here that it is the one to see. The stage is a small world with
+half a dozen applications in one group.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+from msgspec.structs import replace
+
+from groupsvc import own_messages
+from groupsvc.wire import notices
+from groupsvc.wire.client_messages import CaughtUp, OutcomeIs
+from groupsvcd.core.groups import ballot_box, chair, commands, local_group, process_group
+from groupsvcd.core.groups.ballots import Verdict
+from groupsvcd.core.sessions import desk, inquiries, proposals, sessions, subscription, tellings
+
+from ..applications import ApplicationHabits
+from ..plan import Plan
+from .bug import Planted, Stage, instead, property_of
+from .group_recovery import always
+
+
+@attrs.frozen(kw_only=True)
+class ApplicationStage(Stage):
+    """A small world with applications, and nobody else."""
+
+    applications: ApplicationHabits = ApplicationHabits(
+        count=6, groups=1, think_s=0.15, burst=4, watch=0.1, trouble_s=6.0
+    )
+
+    def plan(self, seed: int, faults: tuple[str, ...]) -> Plan:
+        """The plan of a seed on this stage."""
+        plan = super().plan(seed, faults)
+        nobody = attrs.evolve(plan.group_habits, groups=0, members=0, strangers=0)
+        return attrs.evolve(plan, group_habits=nobody, application_habits=self.applications)
+
+
+BUSY = ApplicationStage(nodes=4, seconds=12.0)
+"""Applications that have troubles of their own."""
+
+CALM = attrs.evolve(BUSY, applications=attrs.evolve(BUSY.applications, trouble_s=0.0))
+"""And some that have none."""
+
+
+# --- Ballots ---
+
+
+def _another_view_at(node: str) -> Any:
+    def wrong(original: Any, self: Any, notices_: list[Any]) -> None:
+        if self._groups.me[0] == node:
+            notices_ = [one for one in notices_ if not isinstance(one, notices.StateChanged)]
+        original(self, notices_)
+
+    return always(wrong)
+
+
+def _one_more_phase(original: Any, session_: Any, ask: Any) -> None:
+    part = proposals.provider_of(session_, ask.id, ask.member)
+    if part is not None and part.local is not None:
+        found = part.local.group.ledger.find(ask.proposal)
+        if found is not None:
+            seq, outcome = found
+            told = replace(outcome, phases=outcome.phases + 1)
+            session_.tell(OutcomeIs(ask.id, ask.proposal, seq, told))
+            return
+    original(session_, ask)
+
+
+def _any_vote_counts(original: Any, self: Any, running: Any, node: Any, ballot: int, phase: int, paper: Any) -> Any:
+    self._papers.pop(paper.provider, None)
+    return original(self, running, node, ballot, phase, paper)
+
+
+def _late_at_once(original: Any, self: Any, ballot: Any, *, is_late: bool) -> Any:
+    return original(self, ballot, is_late=is_late or len(self._papers) > 0)
+
+
+def _take_effect_when_opened(original: Any, self: Any, ballot: Any) -> None:
+    original(self, ballot)
+    if ballot.state is not None and ballot.phase == 1:
+        self.state, self.state_version = ballot.state, self.state_version + 1
+        self._told.append(notices.StateChanged(self.seq, self.state, self.state_version))
+
+
+def _joins_first(original: Any, self: Any) -> None:
+    while self.ballot is None:
+        if joins := self._joins():
+            self._open_joins(joins)
+        elif rest := self._rest():
+            self._open_rest(rest)
+        elif failures := self._failures():
+            self._open_failure(failures)
+        else:
+            break
+    if self._had_providers and not self.providers:
+        self._told.append(notices.Emptied(self.seq))
+
+
+def _watch_half(original: Any, self: Any, notice: Any, group: Any) -> None:
+    if not isinstance(notice, notices.StateChanged) or group.state_version % 2:
+        original(self, notice, group)
+
+
+def _any_version(original: Any, self: Any, rest: list[Any]) -> None:
+    first = rest[0]
+    if isinstance(first.command, commands.ChangeState):
+        first = attrs.evolve(first, command=replace(first.command, if_version=-1))
+        self.queue[self.queue.index(rest[0])] = first
+        rest = [first, *rest[1:]]
+    original(self, rest)
+
+
+def _ghosts_stay(original: Any, self: Any, number: int, cause: Any) -> None:
+    if cause != "failure":
+        original(self, number, cause)
+    else:
+        self._processes.pop(number, None)
+
+
+def _fence_of_the_view(original: Any, self: Any, subject: Any) -> None:
+    before = self.fence
+    original(self, subject)
+    self.fence = before
+
+
+# --- Sessions and the library ---
+
+
+def _fails_when_late(original: Any, self: Any) -> None:
+    self._call.fail("timed out", f"{self._call.about}: not decided in time")
+
+
+def _tells_again(original: Any, self: Any, seen: int) -> None:
+    original(self, max(self._counted, seen - 1))
+
+
+def _says_first_what_came_last(original: Any, self: Any, member: int, next_id: Any) -> Any:
+    return list(reversed(original(self, member, next_id)))
+
+
+def _is_done_when_sent(original: Any) -> Any:
+    return property(lambda self: not self._queue)
+
+
+def _at_once(original: Any, session_: Any, ask: Any) -> None:
+    part = session_.parts.get(ask.member)
+    local = getattr(part, "local", None)
+    if local is None:
+        original(session_, ask)
+    else:
+        session_.tell(CaughtUp(ask.id, local.group.seq))
+
+
+def _in_another_name(original: Any, self: Any, seq: int, run: Any) -> None:
+    first = run[0]
+    other = next((one for one in self.group.providers if one[:2] == (first.origin, first.incarnation)), None)
+    if other is not None:
+        head = commands.message_prefix(other[2])
+        run = [replace(one, body=head + one.body[len(head) :]) for one in run]
+    original(self, seq, run)
+
+
+APPLICATIONS = (
+    Planted(
+        "app-a-node-keeps-things-to-itself", "one node tells its members only a part", "not one story for all",
+        ("G1",), ((local_group.LocalGroup, "_tell", _another_view_at("n2")),), stage=CALM,
+    ),
+    Planted(
+        "app-outcome-by-memory", "who asks how it ended is told something like it", "two outcomes of one ballot",
+        ("G2",), ((inquiries, "outcome", always(_one_more_phase)),), stage=CALM,
+    ),
+    Planted(
+        "app-tally-forgets-rejections", "a rejection counts as an approval", "approved against a vote",
+        ("G3",), ((process_group, "verdict_of", instead(lambda votes, phase, phases: Verdict.APPROVED)),), stage=CALM,
+    ),
+    Planted(
+        "app-last-vote-counts", "who votes twice has changed its mind", "a vote that nobody may cast is counted",
+        ("G4",), ((ballot_box.BallotBox, "take", always(_any_vote_counts)),), stage=CALM,
+    ),
+    Planted(
+        "app-first-votes-decide", "who has not voted when others have is late", "defaults before the time is over",
+        ("G5",), ((chair.Chair, "_casts", always(_late_at_once)),), stage=CALM,
+    ),
+    Planted(
+        "app-state-before-approval", "a state is shown as soon as it is proposed", "it is shown, and then rejected",
+        ("G6",), ((process_group.ProcessGroup, "_open_phase", always(_take_effect_when_opened)),), stage=CALM,
+    ),
+    Planted(
+        "app-failures-wait", "the dead are dealt with when nobody else waits", "somebody joins among ghosts",
+        ("G7",), ((process_group.ProcessGroup, "_take_turns", always(_joins_first)),), stage=BUSY,
+    ),
+    Planted(
+        "app-subscribers-miss-half", "a subscriber is told every other change", "it has another idea of the group",
+        ("G8",), ((subscription.Subscription, "told", always(_watch_half)),),
+        stage=attrs.evolve(CALM, applications=attrs.evolve(CALM.applications, watch=0.4)),
+    ),
+    Planted(
+        "app-any-version-will-do", "a state is changed over whatever version there is", "a lost update",
+        ("G9",), ((process_group.ProcessGroup, "_open_rest", always(_any_version)),), stage=CALM,
+    ),
+    Planted(
+        "app-ghosts-stay", "the end of a process is not told", "a provider that nobody is",
+        ("G10", "V7"), ((local_group.LocalGroup, "is_no_more", always(_ghosts_stay)),), stage=BUSY,
+    ),
+    Planted(
+        "app-late-is-failed", "what is not decided in time has failed", "it failed, and happens later",
+        ("K1",), ((proposals.Proposing, "_is_late", always(_fails_when_late)),), stage=CALM,
+    ),
+    Planted(
+        "app-told-again", "a resumed session is told its last thing once more", "an entry is told twice",
+        ("G1", "B1", "B5", "K1", "K2", "driver"), ((tellings.Tellings, "connect", always(_tells_again)),), stage=BUSY,
+    ),
+    Planted(
+        "app-believes-for-ever", "a node vouches for its sessions whether it has a lease or not",
+        "they act while others have taken over",
+        ("K2",), ((desk.Desk, "good_for", property_of(lambda self: 60.0)),
+                  (sessions.Sessions, "look", instead(lambda self: self.desk.hosts.look()))),
+        faults=("isolate-one",), stage=attrs.evolve(CALM, seconds=20.0),
+    ),
+    Planted(
+        "app-speaks-in-another-name", "a message is shown as of the oldest of its node", "somebody else said it",
+        ("B1",), ((local_group.LocalGroup, "_hear", always(_in_another_name)),), stage=CALM,
+    ),
+    Planted(
+        "app-last-first", "what gathers goes out in any order", "not as it was sent",
+        ("B5",), ((own_messages, "FRAME_BYTES_USUAL", instead(20)),
+                  (own_messages.OwnMessages, "requests", always(_says_first_what_came_last))),
+        stage=attrs.evolve(CALM, applications=attrs.evolve(CALM.applications, burst=12)),
+    ),
+    Planted(
+        "app-flush-is-sent", "a flush ends when everything was sent", "it may never come back",
+        ("B5",), ((own_messages.OwnMessages, "is_idle", _is_done_when_sent),), stage=CALM,
+    ),
+    Planted(
+        "app-catches-up-at-once", "a node believes that it has everything", "it has not what was ordered before",
+        ("B5", "G9"), ((inquiries, "catch_up", always(_at_once)),),
+        faults=("lost-multicasts", "isolate-one"), stage=CALM,
+    ),
+    Planted(
+        "app-fence-stays", "who leaves does not change the fence", "an old holder has the fence of the new one",
+        ("L6",), ((process_group.ProcessGroup, "_remove", always(_fence_of_the_view)),), stage=CALM,
+    ),
+)  # fmt: skip

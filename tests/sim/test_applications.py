@@ -1,0 +1,131 @@
+"""Simulated applications: they use the library's own machine, live and die, and do no more than they may."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import attrs
+import pytest
+
+from groupsvc.testing.sim.applications import ApplicationHabits
+from groupsvc.testing.sim.checkers.application_stories import Stories
+from groupsvc.testing.sim.checkers.group_streams import split
+from groupsvc.testing.sim.plan import Plan, draw, draw_domain
+from groupsvc.testing.sim.planted.applications import BUSY, CALM
+from groupsvc.testing.sim.trial import run_plan
+from groupsvc.testing.sim.world import World
+from groupsvc.wire.history import HistoryEvent
+from groupsvcd.core.sessions import tellings
+
+FAULTS = ("kill", "isolate-one", "kill-group-leader")
+
+
+def _lines(world: World) -> list[HistoryEvent]:
+    return split(world.history.events()).applications
+
+
+def test_every_call_has_exactly_one_end_whatever_befalls_its_process() -> None:
+    """K1."""
+    world, trial = run_plan(BUSY.plan(3, FAULTS))
+    assert () == trial.failures
+    calls = [line for line in _lines(world) if line.type != "event"]
+    begun = Counter((line.who, line.args["id"]) for line in calls if line.type == "invoke")
+    ended = Counter((line.who, line.args["id"]) for line in calls if line.type != "invoke")
+    assert begun == ended
+    assert {1} == set(begun.values())
+    assert {"invoke", "ok", "fail", "info"} == {line.type for line in calls}
+
+
+def test_who_watches_changes_nothing() -> None:
+    """G8: the same run with and without subscribers has the same ballots, told in the same words."""
+    plan = _scripted(5)
+    told = []
+    for watchers in (0, 3):
+        world = World(plan.seed, 3, voters=3, drift=False)
+        told.append(_ballots(world, watchers))
+    assert told[0] == told[1]
+    assert any("ended" in one for one in told[0])
+
+
+def _scripted(seed: int) -> Plan:
+    return attrs.evolve(draw_domain(seed), voters=3, nodes=3, faults=(), parameters_of={})
+
+
+def _ballots(world: World, watchers: int) -> list[tuple[object, ...]]:
+    """Two applications propose by a script; so many others watch, on the same nodes."""
+    apps = world.applications
+    apps.deeds.attributes["apps-0"] = attrs.evolve(apps.deeds.attributes["apps-0"], durable=False)
+    world.run(until=2.0)
+    actors = [apps.at(world.nodes[name], f"actor-{name}") for name in ("n1", "n2")]
+    watching = [apps.at(world.nodes["n1"], f"watcher-{number}") for number in range(watchers)]
+    chance = random.Random(7)
+    for app in (*actors, *watching):
+        app.open_session()
+    world.run(until=3.0)
+    for app in actors:
+        _as_script(world, lambda app=app: apps.deeds._join(app), chance)  # type: ignore[misc]
+        world.run(until=world.t + 1.0)
+    for app in watching:
+        apps.deeds.rng = random.Random("watching")
+        apps.deeds._subscribe(app)
+        app.turn()
+    world.run(until=6.0)
+    for _ in range(20):
+        app = actors[chance.randrange(2)]
+        providers = [part for part in app.parts.values() if part.is_provider and part.is_open]
+        if providers and app.may_act:
+            _as_script(world, lambda: apps.deeds._propose_state(app, providers), chance)  # noqa: B023
+            app.turn()
+        world.run(until=round(world.t + 0.5, 3))
+    stories = Stories(_lines(world))
+    found = []
+    for line in stories.lines:
+        if line.op == "told" and line.who == "actor-n1":  # but for ids: subscriptions are numbered, too
+            full = stories.of(line)
+            votes = [vote[1:] for vote in full.get("votes", ())]
+            found.append((line.seq, str(line.args["kind"]), full.get("state"), full.get("approved"), votes))
+    return found
+
+
+def _as_script(world: World, deed: object, chance: random.Random) -> None:
+    """A deed whose chances do not depend on what others draw; votes are cast at once."""
+    deeds = world.applications.deeds
+    deeds.rng = random.Random(chance.randrange(1 << 30))
+    world.applications.quiet = True
+    assert callable(deed)
+    deed()
+
+
+def test_a_stopped_program_costs_its_session_and_nobody_else_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """X1, with limits that a short run can reach."""
+    monkeypatch.setattr(tellings, "UNCOUNTED_ITEMS_MAX", 40)
+    monkeypatch.setattr(tellings, "CROWDED_ITEMS", 20)
+    habits = attrs.evolve(BUSY.applications, troubles=("app-stop",), trouble_s=3.0, watch=0.3)
+    for seed in range(4):
+        world, trial = run_plan(attrs.evolve(BUSY, applications=habits).plan(seed, ()))
+        assert () == trial.failures
+        lost = [line for line in _lines(world) if line.op == "member_ended" and "UNCOUNTED" in str(line.args["why"])]
+        if lost:
+            return
+    raise AssertionError("no program was stopped for long enough")
+
+
+def test_applications_come_on_top_of_the_plans_of_before() -> None:
+    """A seed has the same domain, nodes and enemies as without them."""
+    with_them = [draw(seed) for seed in range(40)]
+    assert 20 < sum(plan.application_habits.count > 0 for plan in with_them) < 36
+    without = attrs.evolve(with_them[3], application_habits=ApplicationHabits())
+    assert draw(3).faults == without.faults
+    assert draw(3).group_habits == without.group_habits
+
+
+def test_stories_tell_who_was_told_what() -> None:
+    """The checkers read the same groups, members and entries that the applications were in."""
+    world, trial = run_plan(CALM.plan(1, ()))
+    assert () == trial.failures
+    stories = Stories(_lines(world))
+    assert 1 <= len([group for group, _ in stories.groups()])
+    assert [] == [story.title for story in stories.by_key.values() if not story.group]
+    longest = max(stories.by_key.values(), key=lambda story: len(story.told))
+    assert len(longest.told) > 50
