@@ -210,7 +210,10 @@ class ChangeAttributesAsk(ProposalAsk, tag=int(Kind.CHANGE_ATTRIBUTES_ASK)):
 
 
 class CastVote(ClientRequest, tag=int(Kind.CAST_VOTE)):
-    """A provider votes, once in a phase; no vote: the code that was asked for it has failed. ``Done``."""
+    """A provider votes, once in a phase; no vote: the code that was asked for it has failed.
+
+    ``Done``, with whatever the session is told next: nobody waits for it.
+    """
 
     id: int
     member: int

@@ -155,4 +155,4 @@ def vote(session: Session, ask: CastVote) -> None:
         text = f"vote in phase {ask.phase} of ballot {ask.ballot} of {part.group!r}: {VOTE_PROBLEMS[problem]}"
         session.tell(Problem(ask.id, "failed", problem, text))
     else:
-        session.tell(Done(ask.id))
+        session.tell_in_passing(Done(ask.id))  # the end of the phase follows, and says more

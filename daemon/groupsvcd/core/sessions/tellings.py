@@ -72,6 +72,15 @@ class Tellings:
         else:
             self._unsent.append(item)
             self._unsent_bytes += size
+            if self._is_connected:
+                self._send_more()  # if all that is there was laid aside
+
+    def lay_aside(self, telling: AnyClientReply, size: int) -> None:
+        """The next, which nobody waits for: it goes with the one after it, or when the client counts."""
+        self._kept.append((telling, size))
+        self._bytes += size
+        self._unsent.append((telling, size))
+        self._unsent_bytes += size
 
     @property
     def _has_room(self) -> bool:

@@ -73,8 +73,10 @@ def test_a_vote_counts_once_and_in_its_phase_only() -> None:
     a.propose_state(b"red", timeout=60)
     domain.run(0.1)
     opened = a.notices(PhaseOpened)[-1]
-    assert isinstance(a.answer(a.vote("approve")), Done)
+    number = a.vote("approve")
+    assert [] == a.answers(number), "nobody waits for it: it comes with what is told next"
     assert ("failed", "voted already") == a.problem(a.vote("reject"))
+    assert isinstance(a.answer(number), Done)
     assert ("failed", "past phase") == b.problem(b.ask(CastVote, b.member, opened.ballot, 2, "reject"))
     assert ("failed", "past phase") == b.problem(b.ask(CastVote, b.member, opened.ballot + 1, 1, "reject"))
     late = domain.opened("G")
@@ -85,6 +87,15 @@ def test_a_vote_counts_once_and_in_its_phase_only() -> None:
     domain.run(0.1)
     assert [b"red"] == [changed.value for changed in c.notices(StateChanged)]
     assert ("failed", "past phase") == c.problem(c.vote("reject"))
+
+
+def test_the_answer_to_a_vote_comes_with_the_next_sign_of_life_at_the_latest() -> None:
+    domain, (a, _, _) = _three(state_phases="n", time_limit=60.0)
+    a.propose_state(b"red", timeout=60)
+    domain.run(0.1)
+    number = a.vote("approve")
+    domain.run(1.0)
+    assert isinstance(a.answer(number), Done)
 
 
 def test_who_is_to_be_expelled_has_no_vote() -> None:
