@@ -69,6 +69,6 @@ class JoinedGroup(KnownGroup):
 
     @property
     def is_oldest(self) -> bool:
-        """Whether that is me."""
+        """Whether that is me in the newest view; ``held`` says whether anybody vouches for that now."""
         oldest = self.oldest
         return oldest is not None and oldest.id == self.me.id

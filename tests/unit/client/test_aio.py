@@ -175,10 +175,11 @@ def test_a_daemon_that_forgot_us_and_states_are_told() -> None:
         held.check()
         daemon.memory.knows_the_session = False
         daemon.server.cut()
-        assert ["Joined", "Lost"] == [type(event).__name__ async for event in group.events()]
+        assert ["Joined", "Suspended", "Lost"] == [type(event).__name__ async for event in group.events()]
         await held.lost.wait()
         with pytest.raises(groupsvc.Lost):
             held.check()
+        assert SessionState.SUSPENDED is await states.get()
         assert SessionState.LOST is await states.get()
         await session.close()
         assert SessionState.CLOSED is await states.get()
