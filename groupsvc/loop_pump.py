@@ -318,8 +318,9 @@ class LoopPump:
                 found = listener(due.state)
                 if inspect.isawaitable(found):
                     await found
-            except Exception:
+            except Exception as error:
                 _log.exception("on_state(%s) raised an error", due.state.name)
+                self._report(f"on_state({due.state.name}) raised an error", error)
 
     async def _ask_for_vote(self, due: VoteDue) -> None:
         """Ask the application; an error of it is the default vote, and everybody sees why."""
@@ -336,12 +337,17 @@ class LoopPump:
             if found is None:
                 return  # it votes later
             answer = judged(found)
-        except Exception:
-            _log.exception("on_proposal raised an error; %s gets the default vote", proposal.in_words)
+        except Exception as error:
+            _log.exception("on_proposal gave no vote; %s gets the default vote", proposal.in_words)
+            self._report(f"on_proposal gave no vote on {proposal.in_words}", error)
         finally:
             self._in_proposal = False
         with contextlib.suppress(GroupServiceError):  # too late, or it voted by itself
             self._cast(membership, proposal, answer)
+
+    def _report(self, what: str, error: Exception) -> None:
+        """As the loop reports what no task waits for: the log alone may have no reader."""
+        self._loop.call_exception_handler({"message": f"groupsvc: {what}", "exception": error})
 
     def _cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         if threading.get_ident() == self._thread:

@@ -27,7 +27,7 @@ from typing import Any
 from . import clock
 from .asking import Start
 from .background import background
-from .callbacks import Callbacks
+from .callbacks import Callbacks, report
 from .calls import Call
 from .connection import DaemonConnection
 from .daemon_socket import DaemonSocket, does_not_answer
@@ -456,8 +456,9 @@ class Pump:
         for listener in list(self.state_listeners):
             try:
                 listener(due.state)
-            except Exception:
+            except Exception as error:
                 _log.exception("on_state(%s) raised an error", due.state.name)
+                report(error)
 
     def _ask_for_vote(self, due: VoteDue) -> None:
         """Ask the application; an error of it is the default vote, and everybody sees why."""
@@ -472,8 +473,9 @@ class Pump:
             if found is None:
                 return  # it votes later
             answer = judged(found)
-        except Exception:
-            _log.exception("on_proposal raised an error; %s gets the default vote", proposal.in_words)
+        except Exception as error:
+            _log.exception("on_proposal gave no vote; %s gets the default vote", proposal.in_words)
+            report(error)
         finally:
             self._in_proposal = False
         with contextlib.suppress(GroupServiceError):  # too late, or it voted by itself
@@ -499,8 +501,9 @@ def _wait_for_answer(socket: DaemonSocket, id: int, until: float) -> None:
 def judged(found: object) -> Answer:
     """What ``on_proposal`` returned, if it is a vote."""
     answer = Answer(found) if isinstance(found, Vote) else found
+    if not isinstance(answer, Answer):
+        raise TypeError(f"on_proposal returned {found!r}; it must return a Vote, an Answer, or None to vote later")
     problem = problem_with_answer(answer)
     if problem is not None:
-        raise UsageError(f"on_proposal returned something else than a vote: {problem}")
-    assert isinstance(answer, Answer)
+        raise TypeError(f"on_proposal returned an Answer that is no vote: {problem}")
     return answer
