@@ -15,6 +15,7 @@ What is guaranteed depends on the group:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Generic, Self, TypeVar
 
@@ -33,22 +34,39 @@ class Held(Generic[E]):
     ``lost`` is an event that is set when it is held no longer.
     """
 
-    def __init__(self, machine: SessionMachine, membership: Membership, fence: int, lost: E) -> None:
+    def __init__(
+        self,
+        machine: SessionMachine,
+        membership: Membership,
+        fence: int,
+        lost: E,
+        check_process: Callable[[], None],
+    ) -> None:
         if isinstance(fence, bool) or not isinstance(fence, int) or fence < 0:
             raise UsageError(f"fence is {fence!r}; it must be a fence of a view", group=membership.group)
+        newest = membership.view.fence
+        if fence > newest:
+            text = f"fence is {fence}, and the newest seen here is {newest}; it must be a fence of a view"
+            raise UsageError(text, group=membership.group)
         self.group = membership.group
         self.fence = fence
         self.lost = lost
         self._machine = machine
         self._membership = membership
+        self._check_process = check_process
 
     @property
     def valid_for(self) -> float:
         """Seconds for which the daemon vouches for it; 0 if nobody does. See above for what that excludes."""
+        self._check_process()
         return 0.0 if self._membership.has_ended else self._machine.valid_for(clock.now())
 
     def check(self) -> None:
-        """Raise ``Lost`` if it is held no longer, ``Suspended`` if nobody vouches for it at the moment."""
+        """Raise ``Lost`` if it is held no longer, ``Suspended`` if nobody vouches for it now.
+
+        And ``UsageError`` in a forked child: it is the parent's.
+        """
+        self._check_process()
         if self._membership.has_ended:
             raise Lost(self._membership.end_reason or "", group=self.group)
         if self._machine.valid_for(clock.now()) <= 0:

@@ -157,11 +157,20 @@ class LoopPump:
                 if timeout <= TIMEOUT_S_MAX or clock.now() >= until:
                     raise
 
-    def check_usable(self) -> None:
-        """Raise in a child of the process that made it, and on another loop."""
-        if os.getpid() != self._pid:
+    @property
+    def is_mine(self) -> bool:
+        """Whether this process made it, and not one that it was forked from."""
+        return os.getpid() == self._pid
+
+    def check_process(self) -> None:
+        """Raise in a child of the process that made it."""
+        if not self.is_mine:
             text = f"this session belongs to process {self._pid}; a forked child connects for its own"
             raise UsageError(text)
+
+    def check_usable(self) -> None:
+        """Raise in a child of the process that made it, and on another loop."""
+        self.check_process()
         if _running_loop() is not self._loop:
             text = "this session belongs to another event loop; use it in coroutines of the loop it was connected on"
             raise UsageError(f"{text}, or connect again")

@@ -208,9 +208,18 @@ class Pump:
                     self._turn()
             raise
 
+    @property
+    def is_mine(self) -> bool:
+        """Whether this process made it, and not one that it was forked from."""
+        return not self.is_foreign and os.getpid() == self._pid
+
     def check_usable(self) -> None:
+        """Raise where it cannot be used."""
+        self.check_process()
+
+    def check_process(self) -> None:
         """Raise in a child of the process that made it."""
-        if self.is_foreign or os.getpid() != self._pid:
+        if not self.is_mine:
             text = f"this session belongs to process {self._pid}; a forked child calls groupsvc.connect() for its own"
             raise UsageError(text)
 

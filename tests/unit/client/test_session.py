@@ -250,6 +250,30 @@ class TestGroups:
         with pytest.raises(groupsvc.Lost, match="lagged"):
             held.check()
 
+    def test_a_fence_that_nobody_has_seen_is_not_held(self, session: groupsvc.Session) -> None:
+        group = session.join("db")
+        with pytest.raises(groupsvc.UsageError, match="the newest seen here is"):
+            group.held(group.fence + 1)
+
+    @pytest.mark.parametrize("end", ["lost", "closed", "goodbye", "leave"])
+    def test_who_is_no_member_any_more_is_not_the_oldest(
+        self, daemon: DaemonOnASocket, session: groupsvc.Session, end: str
+    ) -> None:
+        group = session.join("db", events=True)
+        assert (False, True, 1) == (group.ended, group.is_oldest, len(group.providers))
+        match end:
+            case "lost":
+                daemon.tell(wire.SessionNews("lost", "declared down"))
+            case "closed":
+                session.close()
+            case "goodbye":
+                group.goodbye()
+            case _:
+                group.leave()
+        while group.next_event(timeout=PATIENCE_S) is not None:
+            pass
+        assert (True, False, None, ()) == (group.ended, group.is_oldest, group.oldest, group.providers)
+
 
 class TestThreads:
     """Who waits pumps; the others are not forgotten."""
@@ -485,12 +509,19 @@ class TestProcesses:
 
     def test_a_forked_child_connects_for_itself(self, daemon: DaemonOnASocket) -> None:
         program = """
+held = group.held(group.fence)
 pid = os.fork()
 if not pid:
     try:
         group.propose_state(b"x")
     except groupsvc.UsageError as error:
         print(error)
+    for look in (held.check, lambda: held.valid_for, lambda: group.held(0)):
+        try:
+            print("held", look())
+        except groupsvc.UsageError:
+            pass
+    print(session.state.name)
     session.close()
     with groupsvc.connect(sys.argv[1]) as own, own.join("other") as mine:
         print(mine.propose_state(b"child").approved)
@@ -503,7 +534,7 @@ print(group.propose_state(b"parent").approved)
         assert "" == done.stderr
         first, *rest = done.stdout.splitlines()
         assert "a forked child calls groupsvc.connect()" in first
-        assert ["True", "True"] == rest
+        assert ["LOST", "True", "True"] == rest, "and nothing is held there"
 
 
 def test_importing_the_library_imports_neither_daemon_nor_spark_and_zeromq_only_when_it_connects() -> None:
