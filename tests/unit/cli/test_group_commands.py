@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from groupsvc.cli import main
 from groupsvc.cli.exit_codes import ExitCode
@@ -143,6 +144,25 @@ def test_why_says_who_voted_what_and_for_whom_a_default_was_cast(capsys: pytest.
         "  bert (n2/18/4) said in phase 1: 'my disk is full'",
     ]
     assert expected == capsys.readouterr().out.splitlines()
+
+
+def test_why_shows_default_votes_of_earlier_phases(capsys: pytest.CaptureFixture[str]) -> None:
+    voted = (notices.Cast(ANNA.id, "approve"), notices.Cast(BERT.id, "approve"))
+    outcome = replace(
+        APPROVED, phases=2, reason="default_approve", votes=voted,
+        defaults=((1, notices.Cast(BERT.id, "approve", "late")),),
+    )  # fmt: skip
+
+    def told(request: wire.WhyAsk) -> wire.OutcomesAre:
+        return wire.OutcomesAre(request.id, ((13, outcome),), VIEW)
+
+    assert ExitCode.OK == run("why", "db", WhyAsk=told)[0]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("was approved in phase 2: all voted APPROVE, some by default in an earlier phase")
+    assert "  in phase 1 APPROVE was cast for bert (n2/18/4) (default vote: it did not vote in time)" == lines[-1]
+    assert ExitCode.OK == run("why", "db", "--json", WhyAsk=told)[0]
+    (found,) = json.loads(capsys.readouterr().out)["outcomes"]
+    assert [(1, "LATE")] == [(one["phase"], one["default"]) for one in found["defaults"]]
 
 
 def test_why_is_objects_for_programs(capsys: pytest.CaptureFixture[str]) -> None:

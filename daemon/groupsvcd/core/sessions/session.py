@@ -134,11 +134,6 @@ class Session:
         if not self.is_over:
             self._tellings.lay_aside(telling, len(REPLY_CODEC.encode_one(telling)))
 
-    def tell_in_passing(self, telling: Done) -> None:
-        """The same for an answer that nobody waits for, and that is worth no frame of its own."""
-        if not self.is_over:
-            self._tellings.lay_aside(telling, len(REPLY_CODEC.encode_one(telling)))
-
     def tell_notice(self, member: int, notice: AnyNotice) -> None:
         """Something that happened in a group; all of its members on this node are told the same."""
         size = self.desk.size_of(notice)
