@@ -442,7 +442,7 @@ class Group(Reader, JoinedGroup):
                 raise TimedOut(text, group=self.name)
 
     async def outcome(self, proposal_id: str, *, timeout: float | None = None) -> Outcome:
-        """How a proposal ended, asked afterwards; ``Failed`` if it is too long ago or has not ended."""
+        """How a proposal ended, asked afterwards; ``OutcomeUnknown`` if it has not ended, or too long ago."""
         start = asking.outcome(self._pump.machine, self._membership, proposal_id)
         return cast(Outcome, await self._finish(start, timeout))
 

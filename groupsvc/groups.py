@@ -275,7 +275,7 @@ class Group(Reader, JoinedGroup):
     # --- Questions ---
 
     def outcome(self, proposal_id: str, *, timeout: float | None = None) -> Outcome:
-        """How a proposal ended, asked afterwards; ``Failed`` if it is too long ago or has not ended."""
+        """How a proposal ended, asked afterwards; ``OutcomeUnknown`` if it has not ended, or too long ago."""
         start = asking.outcome(self._pump.machine, self._membership, proposal_id)
         return cast(Outcome, self._finish(start, timeout))
 

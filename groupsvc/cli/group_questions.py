@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .. import Counted, DefaultCast, Outcome, Proposal, ProposalKind, Provider, Reason, Session, View, connect
 from .exit_codes import ExitCode
 from .options import asking, group_argument
-from .tables import aligned, in_json, shown
+from .tables import aligned, in_json, one_line, shown
 
 if TYPE_CHECKING:
     from .options import Commands
@@ -152,7 +152,7 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     ]
     found += [f"  {one.provider} said in phase {one.phase}: {shown(one.payload)}" for one in outcome.messages]
     found += [f"  {one} was left out: it had failed" for one in outcome.left_out]
-    return found
+    return [one_line(line) for line in found]
 
 
 def _about(proposal: Proposal) -> str:

@@ -163,7 +163,17 @@ class TestCalls:
         membership = join(line)
         with pytest.raises(StaleVersion, match="could not change the state in group 'db': the version is 0") as caught:
             done(line, propose(line, membership, b"x", 3))
-        assert "db" == caught.value.group
+        assert ("db", 0) == (caught.value.group, caught.value.version)
+
+    def test_the_outcome_of_a_proposal_that_has_not_ended_is_unknown(self, line: Line) -> None:
+        """It may still be approved: nobody may take it for a failure."""
+        membership = join(line)
+        line.daemon.script = lambda request: [
+            wire.Problem(request.id, "unknown", "not known", "it has not ended here yet", ("n1", 7, 55))
+        ]
+        with pytest.raises(OutcomeUnknown, match="could not ask how proposal n1/7/55 in group 'db' ended") as caught:
+            done(line, asking.outcome(line.machine, membership, "n1/7/55"))
+        assert ("n1/7/55",) == caught.value.ids
 
     def test_what_is_not_known_can_be_asked_for_by_its_id(self, line: Line) -> None:
         membership = join(line)
