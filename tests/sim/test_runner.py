@@ -11,7 +11,7 @@ from groupsvc.testing.sim import Plan, World, converge, draw, run_plan, run_seed
 from groupsvc.testing.sim import ledger as books
 from groupsvc.testing.sim.__main__ import main
 from groupsvc.testing.sim.clients import Habits
-from groupsvc.testing.sim.marks import REQUIRED, missing
+from groupsvc.testing.sim.marks import FAULT_MARKS, REQUIRED, missing
 from groupsvc.testing.sim.runner import Order, check_determinism, run
 from groupsvc.testing.sim.trial import judge_nothing
 
@@ -120,7 +120,9 @@ def test_plans_cover_all_sizes_and_all_nemeses() -> None:
     assert {1, 2, 3, 5} == {plan.voters for plan in plans}
     assert max(plan.nodes for plan in plans) > 20
     faults = {f"fault {name}" for plan in plans for name in plan.faults}
-    assert {mark for mark in REQUIRED if mark.startswith("fault ")} == faults
+    assert set(FAULT_MARKS) == faults
+    troubled = [plan for plan in plans if plan.application_habits.count and plan.application_habits.trouble_s]
+    assert len(plans) / 4 < len(troubled)
 
 
 def test_the_ledger_sums_marks_and_faults_by_protocol_and_still_reads_lines_without(tmp_path: Path) -> None:

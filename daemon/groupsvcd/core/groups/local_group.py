@@ -160,6 +160,7 @@ class LocalGroup:
     def withdraw(self, proposal: int) -> None:
         """Nobody waits for it any more; whether it had its turn before is told to whoever proposed it."""
         if self._line.take_out(proposal):
+            self._plan_retry()  # perhaps nothing waits any more
             whole = (*self._groups.me, proposal)
             self._decide((whole,), Refused(self.group.seq, whole, "withdrawn"))
         else:

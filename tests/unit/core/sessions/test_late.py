@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from groupsvc.wire.client_messages import CloseSession, OutcomeAsk, OutcomeIs
+from groupsvc.wire.limits import OUTSTANDING_MAX
 from groupsvc.wire.notices import Joined, Left, StateChanged
 from groupsvcd.core.peer_messages import PeerMessage, Submit
 
@@ -120,6 +121,17 @@ def test_a_proposal_that_the_stream_has_not_is_not_known() -> None:
     number = b.propose_state(b"red", timeout=0.2)
     domain.run(0.6)
     assert ("unknown", "timed out") == b.problem(number)
+
+
+def test_a_proposal_that_found_no_room_is_taken_back_and_nothing_is_left_to_wait_for() -> None:
+    """Its node looked for room without a pause, for ever: seed 3012 of the simulator."""
+    domain, _, b = _two()
+    domain.lose(Submit, "E>D")
+    b.multicast(*(b"%d" % number for number in range(OUTSTANDING_MAX)))
+    number = b.propose_state(b"red", timeout=0.2)
+    domain.run(0.4)
+    assert ("failed", "timed out") == b.problem(number)
+    assert domain.now < domain.engines["E"].processes.deadline
 
 
 def test_every_request_has_one_answer_when_the_node_loses_the_group() -> None:
