@@ -106,8 +106,10 @@ class Session:
 
     @property
     def state(self) -> SessionState:
-        """CONNECTED: what is known here is true. By this process's own clock."""
+        """CONNECTED: what is known here is true. By this process's own clock; in a forked child it is LOST."""
         machine = self._pump.machine
+        if not self._pump.is_mine and machine.state not in IS_OVER:
+            return SessionState.LOST
         if machine.state is SessionState.CONNECTED and machine.valid_for(clock.now()) <= 0:
             return SessionState.SUSPENDED  # the clock knows it before the loop had its turn
         return machine.state
@@ -261,7 +263,7 @@ class Reader(KnownGroup):
         return _iterate(self._pump, buffer, lambda: self._membership.nothing_more, check.patience(timeout))
 
     async def next_event(self, timeout: float | None = None) -> Event | None:
-        """The next event; None if none comes in time, or ever."""
+        """The next event; None if none comes in time, or ever: then ``ended`` is true."""
         self._pump.check_usable()
         buffer = self._pump.machine.start_reading(self._membership)
         return await _next(self._pump, buffer, lambda: self._membership.nothing_more, check.patience(timeout))
@@ -440,7 +442,7 @@ class Group(Reader, JoinedGroup):
                 raise TimedOut(text, group=self.name)
 
     async def outcome(self, proposal_id: str, *, timeout: float | None = None) -> Outcome:
-        """How a proposal ended, asked afterwards; ``Failed`` if it is too long ago or has not ended."""
+        """How a proposal ended, asked afterwards; ``OutcomeUnknown`` if it has not ended, or too long ago."""
         start = asking.outcome(self._pump.machine, self._membership, proposal_id)
         return cast(Outcome, await self._finish(start, timeout))
 
@@ -454,7 +456,8 @@ class Group(Reader, JoinedGroup):
 
     def held(self, fence: int) -> Held[asyncio.Event]:
         """A guard for what I hold under this fence."""
-        return Held(self._pump.machine, self._membership, fence, self._lost)
+        self._pump.check_process()
+        return Held(self._pump.machine, self._membership, fence, self._lost, self._pump.check_process)
 
     async def __aenter__(self) -> Self:
         return self

@@ -4,7 +4,7 @@ Not on the thread that reads the socket: a callback may call the API, and that c
 thread for each: two votes of one member would overtake each other. It is started when the first callback is due.
 
 While a callback runs, the machine knows since when; a program whose callback hangs is announced to its groups as
-unresponsive, not as dead.
+unresponsive, not as dead. Its errors go to ``threading.excepthook``, as those of any thread, and the next is run.
 """
 
 from __future__ import annotations
@@ -17,6 +17,15 @@ from queue import SimpleQueue
 _log = logging.getLogger("groupsvc.client")
 
 Task = Callable[[], None]
+
+
+def report(error: Exception) -> None:
+    """An error in code of the application, shown as one that ends a thread: the log alone may have no reader."""
+    found = (type(error), error, error.__traceback__, threading.current_thread())
+    try:
+        threading.excepthook(threading.ExceptHookArgs(found))
+    except Exception:  # it is the application's code, too; the vote is cast all the same
+        _log.exception("threading.excepthook raised an error")
 
 
 class Callbacks:
@@ -54,7 +63,8 @@ class Callbacks:
             self._busy(True)
             try:
                 task()
-            except Exception:
+            except Exception as error:
                 _log.exception("a callback of the application raised an error")
+                report(error)
             finally:
                 self._busy(False)

@@ -64,7 +64,11 @@ class AttributesMismatch(Failed):
 
 
 class StaleVersion(Failed):
-    """A compare-and-set met another version than the one expected."""
+    """A compare-and-set met another version than the one expected: ``version``, None if it is not known."""
+
+    def __init__(self, message: str = "", version: int | None = None, *, group: str | None = None) -> None:
+        super().__init__(message, group=group)
+        self.version = version
 
 
 class Busy(Failed):

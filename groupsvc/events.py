@@ -70,12 +70,12 @@ class Message(msgspec.Struct, frozen=True, gc=False, eq=False):
     seq: int
     group: str
     origin: str
-    view_before: View  # no part of what makes two messages equal
+    _view_before: View  # no part of what makes two messages equal
 
     @property
     def view(self) -> View:
         """The group as of this message."""
-        return self.view_before.at(self.seq)
+        return self._view_before.at(self.seq)
 
     def _content(self) -> tuple[object, ...]:
         return self.sender, self.payload, self.seq, self.group, self.origin

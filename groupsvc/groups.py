@@ -56,7 +56,7 @@ class Reader(KnownGroup):
         return self._iterate(buffer, patience)
 
     def next_event(self, timeout: float | None = None) -> Event | None:
-        """The next event; None if none comes in time, or ever."""
+        """The next event; None if none comes in time, or ever: then ``ended`` is true."""
         patience = 0.0 if timeout == 0 else check.patience(timeout)
         buffer = self._membership.buffer
         if buffer is not None and buffer.ready and not self._pump.is_foreign:  # the next of a run of messages
@@ -275,7 +275,7 @@ class Group(Reader, JoinedGroup):
     # --- Questions ---
 
     def outcome(self, proposal_id: str, *, timeout: float | None = None) -> Outcome:
-        """How a proposal ended, asked afterwards; ``Failed`` if it is too long ago or has not ended."""
+        """How a proposal ended, asked afterwards; ``OutcomeUnknown`` if it has not ended, or too long ago."""
         start = asking.outcome(self._pump.machine, self._membership, proposal_id)
         return cast(Outcome, self._finish(start, timeout))
 
@@ -289,7 +289,8 @@ class Group(Reader, JoinedGroup):
 
     def held(self, fence: int) -> Held[threading.Event]:
         """A guard for what I hold under this fence."""
-        return Held(self._pump.machine, self._membership, fence, self._lost)
+        self._pump.check_process()
+        return Held(self._pump.machine, self._membership, fence, self._lost, self._pump.check_process)
 
     # --- Its life ---
 

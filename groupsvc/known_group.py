@@ -1,6 +1,7 @@
 """What is known of a group without asking anybody: the same for both drivers.
 
-Every part is read from one frozen ``view``; who needs several parts that fit together takes the view once.
+Every part is read from one frozen ``view``; who needs several parts that fit together takes the view once. When the
+membership has ended (``ended``) the view stays as it was; but nobody is a provider of a group that is not known.
 """
 
 from __future__ import annotations
@@ -31,9 +32,15 @@ class KnownGroup:
         return self._membership.view
 
     @property
+    def ended(self) -> bool:
+        """Whether nothing more is told here: it was left or lost, or the session is over. Join again to go on."""
+        return self._membership.has_ended
+
+    @property
     def providers(self) -> tuple[Provider, ...]:
-        """The members, the oldest first."""
-        return self.view.providers
+        """The members, the oldest first; none if it has ended."""
+        providers = self.view.providers
+        return () if self._membership.has_ended else providers
 
     @property
     def state(self) -> bytes:
@@ -63,12 +70,12 @@ class JoinedGroup(KnownGroup):
 
     @property
     def oldest(self) -> Provider | None:
-        """Who has been a provider longest: the natural leader."""
-        providers = self.view.providers
+        """Who has been a provider longest: the natural leader; None if it has ended."""
+        providers = self.providers
         return providers[0] if providers else None
 
     @property
     def is_oldest(self) -> bool:
-        """Whether that is me."""
+        """Whether that is me in the newest view; ``held`` says whether anybody vouches for that now."""
         oldest = self.oldest
         return oldest is not None and oldest.id == self.me.id

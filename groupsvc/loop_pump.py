@@ -159,11 +159,20 @@ class LoopPump:
                 if timeout <= TIMEOUT_S_MAX or clock.now() >= until:
                     raise
 
-    def check_usable(self) -> None:
-        """Raise in a child of the process that made it, and on another loop."""
-        if os.getpid() != self._pid:
+    @property
+    def is_mine(self) -> bool:
+        """Whether this process made it, and not one that it was forked from."""
+        return os.getpid() == self._pid
+
+    def check_process(self) -> None:
+        """Raise in a child of the process that made it."""
+        if not self.is_mine:
             text = f"this session belongs to process {self._pid}; a forked child connects for its own"
             raise UsageError(text)
+
+    def check_usable(self) -> None:
+        """Raise in a child of the process that made it, and on another loop."""
+        self.check_process()
         if _running_loop() is not self._loop:
             text = "this session belongs to another event loop; use it in coroutines of the loop it was connected on"
             raise UsageError(f"{text}, or connect again")
@@ -336,8 +345,9 @@ class LoopPump:
                 found = listener(due.state)
                 if inspect.isawaitable(found):
                     await found
-            except Exception:
+            except Exception as error:
                 _log.exception("on_state(%s) raised an error", due.state.name)
+                self._report(f"on_state({due.state.name}) raised an error", error)
 
     async def _ask_for_vote(self, due: VoteDue) -> None:
         """Ask the application; an error of it is the default vote, and everybody sees why."""
@@ -354,12 +364,17 @@ class LoopPump:
             if found is None:
                 return  # it votes later
             answer = judged(found)
-        except Exception:
-            _log.exception("on_proposal raised an error; %s gets the default vote", proposal.in_words)
+        except Exception as error:
+            _log.exception("on_proposal gave no vote; %s gets the default vote", proposal.in_words)
+            self._report(f"on_proposal gave no vote on {proposal.in_words}", error)
         finally:
             self._in_proposal = False
         with contextlib.suppress(GroupServiceError):  # too late, or it voted by itself
             self._cast(membership, proposal, answer)
+
+    def _report(self, what: str, error: Exception) -> None:
+        """As the loop reports what no task waits for: the log alone may have no reader."""
+        self._loop.call_exception_handler({"message": f"groupsvc: {what}", "exception": error})
 
     def _cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         if threading.get_ident() == self._thread:

@@ -47,13 +47,17 @@ def error_of(problem: Problem, what: str, *, group: str | None = None, ids: tupl
         case "usage":
             return UsageError(text, group=group)
         case "unknown":
-            text = f"it is not known whether it was possible to {what}: {problem.text}"
+            if problem.code != "not known":  # else it was a question, and this is the answer
+                text = f"it is not known whether it was possible to {what}: {problem.text}"
             if problem.proposal is not None:
                 ids = (*ids, text_of(problem.proposal))
             return OutcomeUnknown(text, ids, group=group)
         case "failed":
             code = problem.code.replace("-", " ").replace("_", " ")
-            return FAILED_BY_CODE.get(code, Failed)(text, group=group)
+            family = FAILED_BY_CODE.get(code, Failed)
+            if family is StaleVersion:
+                return StaleVersion(text, problem.version, group=group)
+            return family(text, group=group)
 
 
 def no_answer(

@@ -28,7 +28,7 @@ from . import clock
 from .applying import MachineDue
 from .asking import Start
 from .background import background
-from .callbacks import Callbacks
+from .callbacks import Callbacks, report
 from .calls import Call
 from .connection import DaemonConnection
 from .daemon_socket import DaemonSocket, does_not_answer
@@ -209,9 +209,18 @@ class Pump:
                     self._turn()
             raise
 
+    @property
+    def is_mine(self) -> bool:
+        """Whether this process made it, and not one that it was forked from."""
+        return not self.is_foreign and os.getpid() == self._pid
+
     def check_usable(self) -> None:
+        """Raise where it cannot be used."""
+        self.check_process()
+
+    def check_process(self) -> None:
         """Raise in a child of the process that made it."""
-        if self.is_foreign or os.getpid() != self._pid:
+        if not self.is_mine:
             text = f"this session belongs to process {self._pid}; a forked child calls groupsvc.connect() for its own"
             raise UsageError(text)
 
@@ -474,8 +483,9 @@ class Pump:
         for listener in list(self.state_listeners):
             try:
                 listener(due.state)
-            except Exception:
+            except Exception as error:
                 _log.exception("on_state(%s) raised an error", due.state.name)
+                report(error)
 
     def _ask_for_vote(self, due: VoteDue) -> None:
         """Ask the application; an error of it is the default vote, and everybody sees why."""
@@ -490,8 +500,9 @@ class Pump:
             if found is None:
                 return  # it votes later
             answer = judged(found)
-        except Exception:
-            _log.exception("on_proposal raised an error; %s gets the default vote", proposal.in_words)
+        except Exception as error:
+            _log.exception("on_proposal gave no vote; %s gets the default vote", proposal.in_words)
+            report(error)
         finally:
             self._in_proposal = False
         with contextlib.suppress(GroupServiceError):  # too late, or it voted by itself
@@ -517,8 +528,9 @@ def _wait_for_answer(socket: DaemonSocket, id: int, until: float) -> None:
 def judged(found: object) -> Answer:
     """What ``on_proposal`` returned, if it is a vote."""
     answer = Answer(found) if isinstance(found, Vote) else found
+    if not isinstance(answer, Answer):
+        raise TypeError(f"on_proposal returned {found!r}; it must return a Vote, an Answer, or None to vote later")
     problem = problem_with_answer(answer)
     if problem is not None:
-        raise UsageError(f"on_proposal returned something else than a vote: {problem}")
-    assert isinstance(answer, Answer)
+        raise TypeError(f"on_proposal returned an Answer that is no vote: {problem}")
     return answer

@@ -82,8 +82,10 @@ class Session:
 
     @property
     def state(self) -> SessionState:
-        """CONNECTED: what is known here is true. By this process's own clock."""
+        """CONNECTED: what is known here is true. By this process's own clock; in a forked child it is LOST."""
         machine = self._pump.machine
+        if not self._pump.is_mine and machine.state not in IS_OVER:
+            return SessionState.LOST
         if machine.state is SessionState.CONNECTED and machine.valid_for(clock.now()) <= 0:
             return SessionState.SUSPENDED  # the clock knows it before any thread had its turn
         return machine.state

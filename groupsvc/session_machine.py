@@ -11,7 +11,8 @@ The session outlives connections. What it says is kept until the daemon has coun
 connection costs nothing but time: on the next one the session is resumed, and each side repeats what the other has not
 counted. If that cannot be had within the time the daemon waits, or it has forgotten us, everything is LOST.
 
-Whether what we know is true is decided by our own clock (``session_states.py``), never by whether a connection stands.
+Whether what we know is true is decided by our own clock (``session_states.py``): that a connection stands proves
+nothing. That it broke does: the daemon may be dead, so the session is SUSPENDED until it is resumed.
 """
 
 from __future__ import annotations
@@ -104,15 +105,21 @@ class SessionMachine:
             self.outbox.append(wire.OpenSession(self._opening, self.name))
 
     def disconnected(self, now: float) -> None:
-        """The connection is over. What the daemon vouched for stays true until then."""
+        """The connection is over, and with it what the daemon vouched for.
+
+        If it died, the others may go on without this node at once: they need not wait until our lease is over.
+        """
         self._now = now
         self.outbox.clear()
         self.lease.forget_questions()
+        self.lease.revoked()
         self._is_on = self.is_hung_up = False
         self._opening = 0
         self._alive_at = math.inf
         if self.state not in IS_OVER and self._give_up_at == math.inf:
             self._give_up_at = now + GRACE_S
+        if self.state not in IS_OVER:
+            self._become(SessionState.SUSPENDED, "the connection to the daemon broke")
 
     @property
     def is_on(self) -> bool:

@@ -2,8 +2,10 @@
 
 CONNECTED means: what I know of my memberships is true, by my own clock. The daemon says for how many seconds it vouches
 for that; they count from when the question was *sent*, never from when the answer came, so this side stops believing
-before the others may go on without it. Past it the session is SUSPENDED; it may come back, with everything it had. LOST
-is for ever: the memberships are gone. CLOSED is what the program itself asked for.
+before a domain that only lost sight of its node may go on without it. Past it, or as soon as the connection breaks, the
+session is SUSPENDED; it may come back, with everything it had. A daemon that died is another matter: nobody waits for a
+lease then, and the others may have gone on before this side noticed (``holding.py``). LOST is for ever: the memberships
+are gone. CLOSED is what the program itself asked for.
 
 A new session begins as SUSPENDED: nobody has vouched for anything yet.
 """

@@ -1,7 +1,8 @@
 """Proposals, votes, and how it ended: what ``on_proposal`` is given and what every ``Outcome`` says.
 
 A asks, all vote, phase by phase, and everybody is told the same outcome with the same tally: who voted what in the last
-phase, for whom the default was cast, and why. Nobody should have to guess why a join was refused.
+phase, for whom the default was cast, then or in a phase before, and why. Nobody should have to guess why a join was
+refused.
 
 A ``Proposal`` is a value, and one thing more: ``vote`` reaches back to the session it came from. It may be called from
 any thread, once, while the phase lasts.
@@ -70,7 +71,7 @@ class Counted:
             DefaultCast.NOT: "",
             DefaultCast.FAILED: " (by default: it has failed)",
             DefaultCast.LATE: " (by default: it did not vote in time)",
-            DefaultCast.RAISED: " (by default: its on_proposal raised an error)",
+            DefaultCast.RAISED: " (by default: its on_proposal raised an error or returned no vote)",
         }[self.default]
         return f"{self.provider} {self.vote.name}{why}"
 
@@ -145,7 +146,11 @@ class Proposal:
 
 @attrs.frozen(kw_only=True)
 class Outcome:
-    """How a proposal ended, and why. It is false when rejected."""
+    """How a proposal ended, and why. It is false when rejected.
+
+    ``tally`` has the votes of the last phase; ``defaults`` those that were cast by default in earlier ones, each with
+    its phase (the newest hundred).
+    """
 
     proposal: Proposal
     approved: bool
@@ -156,6 +161,7 @@ class Outcome:
     left_out: tuple[Provider, ...] = ()
     state: bytes | None = None
     view: View | None = attrs.field(default=None, repr=False)
+    defaults: tuple[tuple[int, Counted], ...] = ()
 
     def __bool__(self) -> bool:
         return self.approved
@@ -172,7 +178,8 @@ class Outcome:
         verdict = "approved" if self.approved else "rejected"
         votes = "; ".join(str(one) for one in self.tally) or "nobody voted"
         why = f"{self.proposal.in_words} in group {self.proposal.group!r} was {verdict}: {self.reason.name}"
-        return f"{why} in phase {self.phases} ({votes})"
+        earlier = "".join(f"; in phase {phase} {one}" for phase, one in self.defaults)
+        return f"{why} in phase {self.phases} ({votes}{earlier})"
 
 
 # --- From the wire -----------------------------------------------------------------------------------------
@@ -218,12 +225,17 @@ def outcome_of(group: str, found: notices.Outcome, who: Who, view: View | None) 
         proposal=proposal, approved=found.approved, phases=found.phases, reason=Reason(found.reason),
         tally=tally_of(found.votes, who), messages=messages_of(found.messages, who),
         left_out=tuple(who(one) for one in found.left_out), state=found.subject.state, view=view,
+        defaults=tuple((phase, _counted(one, who)) for phase, one in found.defaults),
     )  # fmt: skip
 
 
 def tally_of(votes: tuple[notices.Cast, ...], who: Who) -> tuple[Counted, ...]:
     """Who voted what, and for whom a default was cast."""
-    return tuple(Counted(who(one.provider), Vote(one.vote), DefaultCast(one.why)) for one in votes)
+    return tuple(_counted(one, who) for one in votes)
+
+
+def _counted(cast: notices.Cast, who: Who) -> Counted:
+    return Counted(who(cast.provider), Vote(cast.vote), DefaultCast(cast.why))
 
 
 def messages_of(messages: tuple[notices.VoteMessage, ...], who: Who) -> tuple[VoteMessage, ...]:

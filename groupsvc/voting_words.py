@@ -52,7 +52,7 @@ class Reason(enum.Enum):
 
 
 class DefaultCast(enum.Enum):
-    """Why the default vote was cast for a provider; NOT: it voted itself."""
+    """Why the default vote was cast for a provider; NOT: it voted itself; RAISED: its code did, or gave no vote."""
 
     NOT = ""
     FAILED = "failed"

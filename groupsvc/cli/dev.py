@@ -54,18 +54,18 @@ def _ends_on_signals(ended: threading.Event) -> Iterator[None]:
 
 
 def _introduction(domain: LocalDomain, took: float) -> str:
-    lines = [f"a domain of {len(domain.names)} daemons, ready after {took:.1f} s; Ctrl-C ends it", ""]
+    daemons = "1 daemon" if len(domain.names) == 1 else f"{len(domain.names)} daemons"
+    lines = [f"a domain of {daemons}, ready after {took:.1f} s; Ctrl-C ends it", ""]
     lines += [f"  {name}  process {domain.pid(name)}  {domain.address(name)}" for name in domain.names]
     lines += [
         "",
         "talk to it from another terminal:",
         f"  export GROUPSVC_ADDRESS={domain.address(domain.names[0])}",
         "  groupsvc status",
-        f"  groupsvc hand-over {domain.voters[-1]}",
-        f"  kill -9 {domain.pid(domain.names[0])}",
-        "",
     ]
-    return "\n".join(lines)
+    if len(domain.names) > 1:  # whoever is asked stays: the answers come from there
+        lines += [f"  groupsvc hand-over {domain.voters[-1]}", f"  kill -9 {domain.pid(domain.names[-1])}"]
+    return "\n".join([*lines, ""])
 
 
 def _best_view(domain: LocalDomain) -> Status | None:

@@ -16,7 +16,7 @@ from ..connection import DaemonConnection
 from ..wire.client_messages import ClientReply, GroupRecord
 from . import node_table
 from .exit_codes import ExitCode
-from .options import asking, readable
+from .options import asking, group_argument, readable
 
 if TYPE_CHECKING:
     from .options import Commands
@@ -29,6 +29,8 @@ def add(commands: Commands) -> None:
     """Add the parsers of this family."""
     dev = commands.add_parser(
         "dev", help="start a domain of several daemons here, in the foreground",
+        description="Start a domain of several daemons here, in the foreground, to try things out. They end with"
+        " Ctrl-C, and what they have kept goes with them. What to type in another terminal is printed.",
         epilog="example:\n  groupsvc dev --nodes 3", formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     dev.add_argument("--nodes", type=_node_count, default=3, metavar="N", help="how many daemons (default 3)")
@@ -37,7 +39,7 @@ def add(commands: Commands) -> None:
     asking(commands, "status", _status, help="the nodes, the name server, and what is wrong", example="groupsvc status")
 
     look_up = asking(commands, "look-up", _look_up, help="who leads a group", example="groupsvc look-up orders")
-    look_up.add_argument("name", type=readable, metavar="NAME", help="name of the group")
+    group_argument(look_up)
     look_up.add_argument("--form", action="store_true", help="form the group at this node if there is none")
 
     hand_over = asking(
@@ -64,13 +66,13 @@ def _status(options: argparse.Namespace) -> ExitCode:
 
 def _look_up(options: argparse.Namespace) -> ExitCode:
     with _connected(options) as connection:
-        record = connection.look_up(options.name, form=options.form)
+        record = connection.look_up(options.group, form=options.form)
     if options.json:
         _print_json(record)
     elif record.exists:
         print(_group_line(record))
     else:
-        print(f"groupsvc: there is no group {options.name!r}", file=sys.stderr)
+        print(f"groupsvc: there is no group {options.group!r}", file=sys.stderr)
     return ExitCode.OK if record.exists else ExitCode.NOT_FOUND
 
 

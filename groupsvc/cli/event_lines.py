@@ -20,18 +20,22 @@ from .. import (
     View,
 )
 from .group_questions import provider_object, view_object
-from .tables import in_json, shown
+from .tables import in_json, one_line, shown
 
 
 def first_line(view: View) -> str:
     """What there was when the watching began."""
     noun = "provider" if len(view.providers) == 1 else "providers"
     state = f"state {shown(view.state)}, version {view.state_version}"
-    return f"{len(view.providers)} {noun}: {_names(view.providers)}; {state}"
+    return one_line(f"{len(view.providers)} {noun}: {_names(view.providers)}; {state}")
 
 
 def line_of(event: Event) -> str:
     """What happened, without when and where."""
+    return one_line(_in_words(event))
+
+
+def _in_words(event: Event) -> str:
     match event:
         case Joined(providers=providers):
             return f"joined: {_names(providers)}"

@@ -9,10 +9,10 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from .. import DefaultCast, Outcome, Proposal, ProposalKind, Provider, Reason, Session, View, connect
+from .. import Counted, DefaultCast, Outcome, Proposal, ProposalKind, Provider, Reason, Session, View, connect
 from .exit_codes import ExitCode
 from .options import asking, group_argument
-from .tables import aligned, in_json, shown
+from .tables import aligned, in_json, one_line, shown
 
 if TYPE_CHECKING:
     from .options import Commands
@@ -29,7 +29,7 @@ _DEFAULTS = {
     DefaultCast.NOT: "itself",
     DefaultCast.FAILED: "default vote: it has failed",
     DefaultCast.LATE: "default vote: it did not vote in time",
-    DefaultCast.RAISED: "default vote: its on_proposal raised an error",
+    DefaultCast.RAISED: "default vote: its on_proposal raised an error or returned no vote",
 }
 
 
@@ -138,14 +138,21 @@ def outcome_lines(outcome: Outcome) -> list[str]:
         found = [f"{head}: {_REASONS[outcome.reason]}"]
     else:
         verdict = "approved" if outcome.approved else "rejected"
-        found = [f"{head} was {verdict} in phase {outcome.phases}: {_REASONS[outcome.reason]}"]
+        why = _REASONS[outcome.reason]
+        if outcome.reason is Reason.DEFAULT_APPROVE and all(one.default is DefaultCast.NOT for one in outcome.tally):
+            why = "all voted APPROVE, some by default in an earlier phase"
+        found = [f"{head} was {verdict} in phase {outcome.phases}: {why}"]
     if outcome.tally:
         rows = [(one.provider.name or one.provider.id, one.provider.node, one.vote.name, _DEFAULTS[one.default])
                 for one in outcome.tally]  # fmt: skip
         found += [f"  {line}" for line in aligned([("PROVIDER", "NODE", "VOTE", "CAST BY"), *rows])]
+    found += [
+        f"  in phase {phase} {one.vote.name} was cast for {one.provider} ({_DEFAULTS[one.default]})"
+        for phase, one in outcome.defaults
+    ]
     found += [f"  {one.provider} said in phase {one.phase}: {shown(one.payload)}" for one in outcome.messages]
     found += [f"  {one} was left out: it had failed" for one in outcome.left_out]
-    return found
+    return [one_line(line) for line in found]
 
 
 def _about(proposal: Proposal) -> str:
@@ -157,6 +164,15 @@ def _about(proposal: Proposal) -> str:
             return f"{proposal.in_words}, {shown(proposal.payload)}{by}"
         case _:
             return f"{proposal.in_words}{by}"
+
+
+def counted_object(counted: Counted) -> dict[str, object]:
+    """A vote for programs."""
+    return {
+        "provider": provider_object(counted.provider),
+        "vote": counted.vote.name,
+        "default": None if counted.default is DefaultCast.NOT else counted.default.name,
+    }
 
 
 def outcome_object(outcome: Outcome) -> dict[str, object]:
@@ -174,14 +190,8 @@ def outcome_object(outcome: Outcome) -> dict[str, object]:
         "approved": outcome.approved,
         "phases": outcome.phases,
         "reason": outcome.reason.name,
-        "tally": [
-            {
-                "provider": provider_object(one.provider),
-                "vote": one.vote.name,
-                "default": None if one.default is DefaultCast.NOT else one.default.name,
-            }
-            for one in outcome.tally
-        ],
+        "tally": [counted_object(one) for one in outcome.tally],
+        "defaults": [{"phase": phase, **counted_object(one)} for phase, one in outcome.defaults],
         "messages": [
             {"provider": one.provider.id, "phase": one.phase, **in_json("payload", one.payload)}
             for one in outcome.messages

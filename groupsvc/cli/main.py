@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
+from ..arguments import group_name
 from ..errors import (
     DaemonUnreachable,
     GroupServiceError,
@@ -25,6 +26,7 @@ from ..errors import (
 from . import domain_commands, group_changes, group_questions, watching
 from .exit_codes import EXIT_CODES_TEXT, ExitCode
 from .options import Command
+from .tables import one_line
 
 _CODE_OF: tuple[tuple[type[GroupServiceError], ExitCode], ...] = (
     (UsageError, ExitCode.USAGE),
@@ -47,11 +49,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return ExitCode.USAGE
     try:
+        if hasattr(options, "group"):  # before anybody is asked: the same mistake has the same answer everywhere
+            group_name(options.group, may_be_reserved=True)
         code = command(options)
         sys.stdout.flush()
         return code
     except GroupServiceError as error:
-        print(f"groupsvc: {error}", file=sys.stderr)
+        print(one_line(f"groupsvc: {error}"), file=sys.stderr)
         return next(code for kind, code in _CODE_OF if isinstance(error, kind))
     except KeyboardInterrupt:
         return 130

@@ -9,7 +9,7 @@ n4    node         down    1763261234599999  tcp://127.0.0.1:15009
 from __future__ import annotations
 
 from ..wire.client_messages import NodeStatus, Status
-from .tables import aligned
+from .tables import aligned, one_line
 
 _COLUMNS = ("NODE", "ROLE", "STATUS", "INCARNATION", "ADDRESS")
 
@@ -34,7 +34,7 @@ def lines_of(status: Status) -> list[str]:
     found += aligned([_COLUMNS, *(_row(node) for node in status.nodes)])
     if status.trouble:
         found.append(f"trouble: {status.trouble}")
-    return found
+    return [one_line(line) for line in found]
 
 
 def roles_of(node: NodeStatus) -> str:

@@ -2,6 +2,8 @@
 
 State values and messages are bytes to the service. Most are text to those who wrote them, so text is shown as text, in
 quotes; everything else as Python writes bytes. Programs get both forms (``in_json``) and need not guess.
+
+Names are what some program chose. A line break in one must not begin a row, nor an escape code draw over the terminal.
 """
 
 from __future__ import annotations
@@ -13,8 +15,16 @@ SHOWN_CHARS_MAX = 120
 """Of a value in a line for people; programs get all of it."""
 
 
+def one_line(text: str) -> str:
+    """The same text with everything that is not printable written as Python would."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines with the cells of each column below one another."""
+    rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

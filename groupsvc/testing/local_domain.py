@@ -185,7 +185,11 @@ class LocalDomain:
         self._node(name).stop()
 
     def restart(self, name: str, *, wait: bool = True) -> None:
-        """Start the daemon again with the state it has; a running one is ended first."""
+        """Start the daemon again with the state it has; a running one is ended first.
+
+        With ``wait`` until it is up, for which a majority of the voters must run. After all of them were killed none is
+        up alone: restart each with ``wait=False``, then ``wait_until_up()``.
+        """
         node = self._node(name)
         if node.is_running:
             node.stop()

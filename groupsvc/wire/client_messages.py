@@ -388,7 +388,8 @@ class Done(ClientReply, tag=int(Kind.DONE)):
 class Problem(ClientReply, tag=int(Kind.PROBLEM)):
     """It did not (``failed``), may have (``unknown``), or was asked wrongly (``usage``).
 
-    ``proposal``: what to ask about later (``OutcomeAsk``), if it is not known how a proposal ended.
+    ``proposal``: what to ask about later (``OutcomeAsk``), if it is not known how a proposal ended. ``version``: the
+    one that there is, if another was expected.
     """
 
     id: int
@@ -396,6 +397,7 @@ class Problem(ClientReply, tag=int(Kind.PROBLEM)):
     code: str
     text: str
     proposal: ProposalId | None = None
+    version: int | None = None
 
 
 # --- What a session is told ------------------------------------------------------------------------------

@@ -105,6 +105,7 @@ class Outcome(Value, kw_only=True):
     votes: tuple[Cast, ...] = ()  # of the last phase
     messages: tuple[VoteMessage, ...] = ()
     left_out: tuple[ProviderId, ...] = ()  # joiners that were no more when it ended
+    defaults: tuple[tuple[int, Cast], ...] = ()  # cast by default in earlier phases, with the phase; the newest of them
 
 
 class Notice(Value):

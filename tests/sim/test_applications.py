@@ -20,6 +20,11 @@ from groupsvcd.core.sessions import tellings
 
 FAULTS = ("kill", "isolate-one", "kill-group-leader")
 
+ENEMIES = (
+    "kill", "pause", "isolate-one", "halves", "one-way", "flap", "kill-group-leader", "isolate-group-leader",
+    "pause-group-leader", "lost-multicasts", "bad-weather", "kill-group-servers", "power-loss-one",
+)  # fmt: skip
+
 
 def _lines(world: World) -> list[HistoryEvent]:
     return split(world.history.events()).applications
@@ -35,6 +40,17 @@ def test_every_call_has_exactly_one_end_whatever_befalls_its_process() -> None:
     assert begun == ended
     assert {1} == set(begun.values())
     assert {"invoke", "ok", "fail", "info"} == {line.type for line in calls}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_all_are_told_the_same_and_every_ballot_ends(seed: int) -> None:
+    """G1-G7, G10, GS-26, GS-30; what is proposed is decided, whoever dies meanwhile."""
+    enemies = tuple(ENEMIES[(seed * 7 + number * 3) % len(ENEMIES)] for number in range(3))
+    habits = attrs.evolve(BUSY.applications, groups=1 + seed % 2, think_s=(0.1, 0.3, 0.6)[seed % 3])
+    world, trial = run_plan(attrs.evolve(BUSY, nodes=5, gap_s=2.0, applications=habits).plan(seed, enemies))
+    assert () == trial.failures
+    assert trial.converged
+    assert any(line.op == "told" and line.args["kind"] == "ended" for line in _lines(world))
 
 
 def test_who_watches_changes_nothing() -> None:

@@ -298,6 +298,7 @@ class Engine:
                 del self._trouble[next(iter(self._trouble))]
 
     def _on_refused(self, node: str) -> None:
+        self._heard_at.pop(node, None)  # whoever asks for the status need not wait until its silence is long
         self.member.lose_leader(node)
         if self.voter is not None:
             self.voter.on_port_refused(node)
@@ -350,6 +351,8 @@ class Engine:
         """What this daemon knows, for people."""
         member, voter = self.member, self.voter
         leader = member.leader if member.hears_leader else ""
+        if voter is not None and leader == self.parameters.node and voter.office is None:
+            leader = ""  # it has just left office, and the member in it has not noticed yet
         role = "node"
         if voter is not None:
             role = "name server" if voter.office is not None else "voter" if voter.formed else "blank voter"

@@ -48,7 +48,7 @@ from ..core.effects import ReplyToClient
 from . import sockets
 from .complaints import Complaints
 from .outbox import Outbox
-from .sockets import NOBLOCK, RCVMORE, SNDMORE_NOBLOCK, Context
+from .sockets import NOBLOCK, RCVMORE, SNDMORE_NOBLOCK, Context, has_more
 from .watch import Watch
 
 SO_PEERPIDFD = 77
@@ -144,9 +144,13 @@ class Clients:
             self.is_empty = False
             for _ in range(frames_max):
                 self._receive_one(found)
-            return found
+                if len(found) == 1 and not has_more(self.router):
+                    break
+            else:
+                return found
         except zmq.Again:
-            self.is_empty = True
+            pass
+        self.is_empty = True
         self._judge_suspects()
         self._let_go_of_bereft(self._clock())
         dead, self._dead = self._dead, []

@@ -284,6 +284,7 @@ class Member(Program):
 
     def lost(self, reason: str) -> None:
         """Nothing more comes."""
+        reason = str(reason)  # a line has plain words
         if not self._hears("lost"):
             return
         if self.join_call:

@@ -2,12 +2,13 @@
 
 What is sent together is one frame, and goes through the codec, so that nothing but bytes is shared. Frames keep their
 order and take ``LOCAL_S``. When the connection breaks each side notices in its own time. What is on its way then is
-lost; or, if the break is a *lingering* one, what the process has said still reaches the daemon, perhaps after the
-session was resumed on another connection: then it must do nothing.
+lost; or, if the break is a *lingering* one, what the process has said still reaches the daemon, late: perhaps after the
+session was resumed on another connection, and then it must do nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from .application import Application
     from .node import Node
 
+LINGERS = 0.95
+"""Part of the time until the daemon notices a break after which it reads what was still on its way."""
+
 
 class LocalConnection:
     """One of them; ``number`` is what the daemon knows it by, and is never used again."""
@@ -29,7 +33,7 @@ class LocalConnection:
         self.number = number
         self.daemon = node.process
         self.is_broken = False
-        self._lingers = False
+        self._lingers_until = -math.inf  # when what was said before the break, or after it, arrives; -inf: never
         self._is_gone = False  # the daemon has noticed that it is over
         self._waiting: list[AnyClientReply] = []  # one frame that is being put together
         self._waiting_at = -1.0
@@ -43,9 +47,10 @@ class LocalConnection:
 
     def _arrive(self, frame: bytes, _: object) -> None:
         node = self.node
-        if self.is_broken and not self._lingers:
+        if self.is_broken and node.world.t < self._lingers_until:
+            node.world.push(self._lingers_until, self._arrive, frame, None)
             return
-        if self._is_gone or node.process != self.daemon:
+        if self._is_gone or node.process != self.daemon or (self.is_broken and self._lingers_until == -math.inf):
             return
         for request in REQUEST_CODEC.decode(frame):
             if node.process == self.daemon:
@@ -75,8 +80,10 @@ class LocalConnection:
         """It breaks; each side notices after so many seconds."""
         if self.is_broken:
             return
-        self.is_broken, self._lingers = True, lingers
         world = self.node.world
+        self.is_broken = True
+        if lingers:
+            self._lingers_until = world.t + LINGERS * daemon_after
         world.push(world.t + process_after, self._process_notices, None, None)
         world.push(world.t + daemon_after, self._daemon_notices, None, None)
 
@@ -87,15 +94,16 @@ class LocalConnection:
 
     def daemon_died(self, process_after: float) -> None:
         """The daemon's process is gone."""
-        self.is_broken, self._lingers, self._is_gone = True, False, True
+        self.is_broken = self._is_gone = True
         world = self.node.world
         world.push(world.t + process_after, self._process_notices, None, None)
 
     def process_ended(self, daemon_after: float) -> None:
         """Our own process is gone; what it has said already is read first."""
-        self._lingers = self._lingers or not self.is_broken
-        self.is_broken = True
         world = self.node.world
+        if not self.is_broken:
+            self._lingers_until = world.t
+        self.is_broken = True
         world.push(world.t + LOCAL_S + daemon_after, self._daemon_learns_of_the_end, None, None)
 
     def _process_notices(self, _: object, __: object) -> None:

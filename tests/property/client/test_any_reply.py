@@ -46,7 +46,7 @@ said = some(st.builds(notices.VoteMessage, ids, small, payloads))
 outcomes = st.builds(
     notices.Outcome, ballot=seqs, subject=subjects, approved=st.booleans(), phases=small,
     reason=st.sampled_from(["explicit_approve", "time_limit", "one_phase"]), votes=cast, messages=said,
-    left_out=some(ids),
+    left_out=some(ids), defaults=cast.map(lambda casts: tuple((1, one) for one in casts)),
 )  # fmt: skip
 any_notice = st.one_of(
     st.builds(notices.Joined, seqs, some(providers), seqs),

@@ -28,7 +28,7 @@ VALUES = st.sampled_from((b"1", b"2", None))
 
 
 def _message(seq: int, sender: ProviderId, payload: bytes) -> Message:
-    return Message(None, payload, seq=seq, group="db", origin=text_of(sender), view_before=VIEW)
+    return Message(None, payload, seq, "db", text_of(sender), VIEW)
 
 
 class Member:

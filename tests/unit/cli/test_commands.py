@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from groupsvc.cli import main
+from groupsvc.cli.dev import _introduction
 from groupsvc.cli.exit_codes import EXIT_CODES_TEXT, ExitCode
 from groupsvc.testing.scripted_daemon import Script, ScriptedDaemon
 from groupsvc.wire.client_messages import AnyClientRequest, Done, GroupRecord, HandOverAsk, NodeStatus, Problem, Status
@@ -67,6 +68,38 @@ def test_status_as_object_has_every_field_by_name(capsys: pytest.CaptureFixture[
         "voter": True,
         "name_server": False,
     }
+
+
+class Daemons:
+    """What ``dev`` tells of a domain."""
+
+    def __init__(self, nodes: int) -> None:
+        self.names = self.voters = [f"n{number}" for number in range(1, nodes + 1)]
+
+    def pid(self, name: str) -> int:
+        return 1000 + int(name[1:])
+
+    def address(self, name: str) -> str:
+        return f"ipc:///tmp/{name}.sock"
+
+
+def test_dev_proposes_to_kill_a_daemon_that_nobody_was_told_to_ask() -> None:
+    lines = _introduction(Daemons(3), 0.5).splitlines()  # type: ignore[arg-type]
+    assert "a domain of 3 daemons, ready after 0.5 s; Ctrl-C ends it" == lines[0]
+    assert ["  export GROUPSVC_ADDRESS=ipc:///tmp/n1.sock", "  groupsvc status"] == lines[-4:-2]
+    assert ["  groupsvc hand-over n3", "  kill -9 1003"] == lines[-2:]
+
+
+def test_a_domain_of_one_has_nobody_to_hand_over_to() -> None:
+    lines = _introduction(Daemons(1), 0.5).splitlines()  # type: ignore[arg-type]
+    assert "a domain of 1 daemon, ready after 0.5 s; Ctrl-C ends it" == lines[0]
+    assert "  groupsvc status" == lines[-1]
+
+
+def test_dev_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["dev", "--help"])
+    assert "Start a domain of several daemons here" in capsys.readouterr().out
 
 
 def test_look_up_names_leader_and_servers(capsys: pytest.CaptureFixture[str]) -> None:

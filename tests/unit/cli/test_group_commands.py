@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from groupsvc.cli import main
 from groupsvc.cli.exit_codes import ExitCode
@@ -145,6 +146,46 @@ def test_why_says_who_voted_what_and_for_whom_a_default_was_cast(capsys: pytest.
     assert expected == capsys.readouterr().out.splitlines()
 
 
+def test_why_shows_default_votes_of_earlier_phases(capsys: pytest.CaptureFixture[str]) -> None:
+    voted = (notices.Cast(ANNA.id, "approve"), notices.Cast(BERT.id, "approve"))
+    outcome = replace(
+        APPROVED, phases=2, reason="default_approve", votes=voted,
+        defaults=((1, notices.Cast(BERT.id, "approve", "late")),),
+    )  # fmt: skip
+
+    def told(request: wire.WhyAsk) -> wire.OutcomesAre:
+        return wire.OutcomesAre(request.id, ((13, outcome),), VIEW)
+
+    assert ExitCode.OK == run("why", "db", WhyAsk=told)[0]
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("was approved in phase 2: all voted APPROVE, some by default in an earlier phase")
+    assert "  in phase 1 APPROVE was cast for bert (n2/18/4) (default vote: it did not vote in time)" == lines[-1]
+    assert ExitCode.OK == run("why", "db", "--json", WhyAsk=told)[0]
+    (found,) = json.loads(capsys.readouterr().out)["outcomes"]
+    assert [(1, "LATE")] == [(one["phase"], one["default"]) for one in found["defaults"]]
+
+
+@pytest.mark.parametrize("words", [("members", "db"), ("why", "db"), ("watch", "db", "--for", "0"), ("groups",)])
+def test_names_that_forge_rows_are_shown_as_they_are(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    eve = replace(ANNA, name="eve\n\x1b[2Jbert")
+    view = replace(VIEW, providers=(eve,))
+    line = wire.GroupLine("db\nweb", 7, 9, "n1", ("n1",), {})
+    outcome = replace(REJECTED, votes=(notices.Cast(eve.id, "approve"),), messages=())
+    code, _ = run(
+        *words,
+        SubscribeAsk=lambda request: wire.Subscribed(request.id, 1, {}, view),
+        WhyAsk=lambda request: wire.OutcomesAre(request.id, ((13, outcome),), view),
+        GroupsAsk=lambda request: wire.GroupsAre(request.id, (line,)),
+    )
+    assert ExitCode.OK == code
+    printed = capsys.readouterr().out
+    assert "\x1b" not in printed
+    assert (r"db\nweb" if words == ("groups",) else r"eve\n\x1b[2Jbert") in printed
+    assert not any(row.startswith(("bert", "web")) for row in printed.splitlines())
+
+
 def test_why_is_objects_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     assert ExitCode.OK == run("why", "db", "--json")[0]
     found = json.loads(capsys.readouterr().out)["outcomes"][1]
@@ -243,6 +284,9 @@ def test_a_wrong_command_line_is_refused(words: str) -> None:
     assert ExitCode.USAGE == ended.value.code
 
 
-def test_a_name_that_no_group_can_have_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ExitCode.USAGE == run("members", "no blanks")[0]
+@pytest.mark.parametrize("command", ["members", "why", "watch", "state", "state x", "send x", "look-up"])
+def test_a_name_that_no_group_can_have_is_a_sentence(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same one from every command, whether a daemon runs or not."""
+    first, *rest = command.split()
+    assert ExitCode.USAGE == main([first, "no blanks", *rest, "--address", "ipc:///nowhere"])
     assert "cannot name a group" in capsys.readouterr().err

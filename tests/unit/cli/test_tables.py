@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from groupsvc.cli.tables import SHOWN_CHARS_MAX, aligned, in_json, shown
+from groupsvc.cli.tables import SHOWN_CHARS_MAX, aligned, in_json, one_line, shown
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,11 @@ from groupsvc.cli.tables import SHOWN_CHARS_MAX, aligned, in_json, shown
 )
 def test_text_is_shown_as_text_and_everything_else_as_bytes(value: bytes, expected: str) -> None:
     assert expected == shown(value)
+
+
+def test_a_name_forges_no_row_and_draws_nothing() -> None:
+    assert r"eve\nanna  n1\x1b[2J grün" == one_line("eve\nanna  n1\x1b[2J grün")
+    assert ["NAME        NODE", r"e\n\u2028v  n1"] == aligned([("NAME", "NODE"), ("e\n\u2028v", "n1")])
 
 
 def test_a_long_value_is_cut_and_its_length_told() -> None:

@@ -1,10 +1,14 @@
-"""A machine and a daemon in memory, connected and open."""
+"""A machine and a daemon in memory, connected and open; and the same with a socket between them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+import groupsvc
 from tests.unit.client.daemon_in_memory import DaemonInMemory, Line
+from tests.unit.client.daemon_on_a_socket import DaemonOnASocket, daemon_on_a_socket
 from tests.unit.client.scenes import new_machine
 
 
@@ -14,3 +18,17 @@ def line() -> Line:
     line = Line(new_machine(), DaemonInMemory())
     line.connect()
     return line
+
+
+@pytest.fixture
+def daemon() -> Iterator[DaemonOnASocket]:
+    """On a thread of its own."""
+    with daemon_on_a_socket() as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def session(daemon: DaemonOnASocket) -> Iterator[groupsvc.Session]:
+    """A blocking one with it."""
+    with groupsvc.connect(daemon.address, name="test") as session:
+        yield session

@@ -137,7 +137,8 @@ class DaemonInMemory:
     def _state_changed(self, ask: wire.ChangeStateAsk) -> list[wire.AnyClientReply]:
         group = self.group_of(ask.member)
         if ask.if_version not in (-1, group.version):
-            return [wire.Problem(ask.id, "failed", "stale_version", f"the version is {group.version}")]
+            text = f"the version is {group.version}"
+            return [wire.Problem(ask.id, "failed", "stale_version", text, version=group.version)]
         group.seq += 1
         group.state, group.version = ask.value, group.version + 1
         subject = notices.Subject(

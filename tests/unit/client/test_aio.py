@@ -93,7 +93,7 @@ def test_too_many_on_their_way() -> None:
     play(scene)
 
 
-@pytest.mark.parametrize("kind", ["plain", "coroutine", "later", "raises"])
+@pytest.mark.parametrize("kind", ["plain", "coroutine", "later", "raises", "no vote"])
 def test_on_proposal(kind: str) -> None:
     def plain(proposal: groupsvc.Proposal) -> Vote:
         return Vote.REJECT
@@ -108,13 +108,20 @@ def test_on_proposal(kind: str) -> None:
     def raises(proposal: groupsvc.Proposal) -> Vote:
         raise ZeroDivisionError
 
+    def no_vote(proposal: groupsvc.Proposal) -> object:
+        return True
+
     async def scene(daemon: DaemonOnASocket, session: aio.Session) -> None:
-        callbacks = {"plain": plain, "coroutine": coroutine, "later": later, "raises": raises}
+        callbacks = {"plain": plain, "coroutine": coroutine, "later": later, "raises": raises, "no vote": no_vote}
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context["exception"]))
         await session.join("db", on_proposal=callbacks[kind])  # type: ignore[arg-type]
         daemon.tell(daemon.memory.opened(1))
         vote = await came(daemon, wire.CastVote)
         assert isinstance(vote, wire.CastVote)
-        assert (None if kind == "raises" else "reject") == vote.vote
+        assert (None if kind in ("raises", "no vote") else "reject") == vote.vote
+        expected = {"raises": [ZeroDivisionError], "no vote": [TypeError]}
+        assert expected.get(kind, []) == [type(error) for error in reported]
 
     play(scene)
 
@@ -175,10 +182,11 @@ def test_a_daemon_that_forgot_us_and_states_are_told() -> None:
         held.check()
         daemon.memory.knows_the_session = False
         daemon.server.cut()
-        assert ["Joined", "Lost"] == [type(event).__name__ async for event in group.events()]
+        assert ["Joined", "Suspended", "Lost"] == [type(event).__name__ async for event in group.events()]
         await held.lost.wait()
         with pytest.raises(groupsvc.Lost):
             held.check()
+        assert SessionState.SUSPENDED is await states.get()
         assert SessionState.LOST is await states.get()
         await session.close()
         assert SessionState.CLOSED is await states.get()

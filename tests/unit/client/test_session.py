@@ -10,28 +10,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import groupsvc
-from groupsvc import Answer, GroupAttributes, SessionState, Vote
+from groupsvc import GroupAttributes, SessionState, Vote
 from groupsvc.wire import client_messages as wire
 from tests.unit.client.daemon_in_memory import Script
 from tests.unit.client.daemon_on_a_socket import PATIENCE_S, DaemonOnASocket, daemon_on_a_socket
-
-
-@pytest.fixture
-def daemon() -> Iterator[DaemonOnASocket]:
-    with daemon_on_a_socket() as daemon:
-        yield daemon
-
-
-@pytest.fixture
-def session(daemon: DaemonOnASocket) -> Iterator[groupsvc.Session]:
-    with groupsvc.connect(daemon.address, name="test") as session:
-        yield session
 
 
 def only_greets(
@@ -262,6 +250,30 @@ class TestGroups:
         with pytest.raises(groupsvc.Lost, match="lagged"):
             held.check()
 
+    def test_a_fence_that_nobody_has_seen_is_not_held(self, session: groupsvc.Session) -> None:
+        group = session.join("db")
+        with pytest.raises(groupsvc.UsageError, match="the newest seen here is"):
+            group.held(group.fence + 1)
+
+    @pytest.mark.parametrize("end", ["lost", "closed", "goodbye", "leave"])
+    def test_who_is_no_member_any_more_is_not_the_oldest(
+        self, daemon: DaemonOnASocket, session: groupsvc.Session, end: str
+    ) -> None:
+        group = session.join("db", events=True)
+        assert (False, True, 1) == (group.ended, group.is_oldest, len(group.providers))
+        match end:
+            case "lost":
+                daemon.tell(wire.SessionNews("lost", "declared down"))
+            case "closed":
+                session.close()
+            case "goodbye":
+                group.goodbye()
+            case _:
+                group.leave()
+        while group.next_event(timeout=PATIENCE_S) is not None:
+            pass
+        assert (True, False, None, ()) == (group.ended, group.is_oldest, group.oldest, group.providers)
+
 
 class TestThreads:
     """Who waits pumps; the others are not forgotten."""
@@ -347,86 +359,6 @@ class TestThreads:
         assert isinstance(events[1], groupsvc.Message)
 
 
-class TestCallbacks:
-    """One at a time, on a thread of their own, and they may call the API."""
-
-    def test_on_proposal_votes(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
-        asked: list[groupsvc.Proposal] = []
-
-        def vote(proposal: groupsvc.Proposal) -> Answer:
-            asked.append(proposal)
-            return Answer(Vote.REJECT, message=b"no")
-
-        session.join("db", on_proposal=vote)
-        daemon.tell(daemon.memory.opened(1))
-        (cast,) = daemon.wait_for(wire.CastVote)
-        assert isinstance(cast, wire.CastVote)
-        assert ("reject", b"no") == (cast.vote, cast.message)
-        assert ("db", 1, b"new") == (asked[0].group, asked[0].phase, asked[0].state)
-
-    def test_an_error_is_no_vote_and_is_logged(
-        self, daemon: DaemonOnASocket, session: groupsvc.Session, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        def vote(proposal: groupsvc.Proposal) -> Vote:
-            raise ZeroDivisionError("broken code")
-
-        session.join("db", on_proposal=vote)
-        daemon.tell(daemon.memory.opened(1))
-        (cast,) = daemon.wait_for(wire.CastVote)
-        assert isinstance(cast, wire.CastVote)
-        assert cast.vote is None
-        assert "broken code" in caplog.text
-
-    def test_what_is_no_vote_is_an_error(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
-        session.join("db", on_proposal=lambda proposal: "yes")  # type: ignore[arg-type,return-value]
-        daemon.tell(daemon.memory.opened(1))
-        (cast,) = daemon.wait_for(wire.CastVote)
-        assert isinstance(cast, wire.CastVote)
-        assert cast.vote is None
-
-    def test_none_votes_later_from_any_thread(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
-        def vote(proposal: groupsvc.Proposal) -> None:
-            threading.Thread(target=lambda: proposal.vote(Vote.CONTINUE)).start()
-
-        session.join("db", on_proposal=vote)
-        daemon.tell(daemon.memory.opened(1))
-        (cast,) = daemon.wait_for(wire.CastVote)
-        assert isinstance(cast, wire.CastVote)
-        assert "continue" == cast.vote
-
-    def test_a_callback_may_call_but_not_propose(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
-        found: list[object] = []
-
-        def vote(proposal: groupsvc.Proposal) -> Vote:
-            found.append(group.sync())
-            found.append(group.multicast(b"hello"))
-            group.flush()
-            try:
-                group.propose_state(b"x")
-            except groupsvc.UsageError as error:
-                found.append(error)
-            return Vote.APPROVE
-
-        group = session.join("db", on_proposal=vote)
-        daemon.tell(daemon.memory.opened(1))
-        daemon.wait_for(wire.CastVote)
-        assert isinstance(found[2], groupsvc.UsageError)
-        assert "another thread" in str(found[2])
-
-    def test_states_are_told(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
-        states: list[SessionState] = []
-        told = threading.Event()
-
-        @session.on_state
-        def changed(state: SessionState) -> None:
-            states.append(state)
-            told.set()
-
-        daemon.tell(wire.SessionNews("lost", "declared down"))
-        assert told.wait(PATIENCE_S)
-        assert [SessionState.LOST] == states
-
-
 class TestConnectionsBreak:
     """The session goes on, or says that it is lost."""
 
@@ -438,8 +370,11 @@ class TestConnectionsBreak:
             daemon.server.cut()
             assert group.propose_state(b"%d" % number).approved
         assert SessionState.CONNECTED is session.state
-        changed = [event.value for event in group.events(timeout=0) if isinstance(event, groupsvc.StateChanged)]
+        events = list(group.events(timeout=0))
+        changed = [event.value for event in events if isinstance(event, groupsvc.StateChanged)]
         assert [b"0", b"1", b"2", b"3", b"4"] == changed
+        told = [type(event) for event in events if isinstance(event, groupsvc.Suspended | groupsvc.Resumed)]
+        assert [groupsvc.Suspended, groupsvc.Resumed] * (len(told) // 2) == told
 
     def test_many_threads_while_it_breaks_again_and_again(
         self, daemon: DaemonOnASocket, session: groupsvc.Session
@@ -462,14 +397,15 @@ class TestConnectionsBreak:
         for thread in threads:
             thread.join(PATIENCE_S)
         assert [True] * 60 == results
-        seen = [event.seq for event in group.events(timeout=0) if not isinstance(event, groupsvc.Approved)]
+        not_of_the_stream = groupsvc.Approved | groupsvc.Suspended | groupsvc.Resumed
+        seen = [event.seq for event in group.events(timeout=0) if not isinstance(event, not_of_the_stream)]
         assert list(range(1, 122)) == seen, "nothing is lost, nothing is done twice"
 
     def test_a_daemon_that_forgot_us(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
         group = session.join("db", events=True)
         daemon.memory.knows_the_session = False
         daemon.server.cut()
-        assert ["Joined", "Lost"] == [type(event).__name__ for event in group.events()]
+        assert ["Joined", "Suspended", "Lost"] == [type(event).__name__ for event in group.events()]
         assert SessionState.LOST is session.state
         with pytest.raises(groupsvc.DaemonUnreachable, match="connect and join again"):
             session.groups()
@@ -573,12 +509,19 @@ class TestProcesses:
 
     def test_a_forked_child_connects_for_itself(self, daemon: DaemonOnASocket) -> None:
         program = """
+held = group.held(group.fence)
 pid = os.fork()
 if not pid:
     try:
         group.propose_state(b"x")
     except groupsvc.UsageError as error:
         print(error)
+    for look in (held.check, lambda: held.valid_for, lambda: group.held(0)):
+        try:
+            print("held", look())
+        except groupsvc.UsageError:
+            pass
+    print(session.state.name)
     session.close()
     with groupsvc.connect(sys.argv[1]) as own, own.join("other") as mine:
         print(mine.propose_state(b"child").approved)
@@ -591,4 +534,4 @@ print(group.propose_state(b"parent").approved)
         assert "" == done.stderr
         first, *rest = done.stdout.splitlines()
         assert "a forked child calls groupsvc.connect()" in first
-        assert ["True", "True"] == rest
+        assert ["LOST", "True", "True"] == rest, "and nothing is held there"

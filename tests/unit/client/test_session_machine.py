@@ -72,6 +72,15 @@ class TestStates:
         assert ["Joined", "Suspended", "Resumed"] == kinds(membership)
         assert [CONNECTED, SUSPENDED, CONNECTED] == [due.state for due in line.machine.due if isinstance(due, StateDue)]
 
+    def test_a_broken_connection_suspends_at_once_and_resuming_resumes(self, line: Line) -> None:
+        """The daemon may be dead, and then the others do not wait for the end of our lease."""
+        membership = join(line)
+        line.machine.disconnected(0.1)
+        assert (SUSPENDED, 0.0) == (line.machine.state, line.machine.valid_for(0.1))
+        line.connect()
+        assert (CONNECTED, True) == (line.machine.state, line.machine.valid_for(line.now) > 0)
+        assert ["Joined", "Suspended", "Resumed"] == kinds(membership)
+
     def test_the_daemons_word_suspends_at_once_and_its_next_answer_resumes(self, line: Line) -> None:
         line.daemon.good_for = 0.0
         line.tell(wire.SessionNews("suspended", "the node has no lease"))
@@ -154,7 +163,17 @@ class TestCalls:
         membership = join(line)
         with pytest.raises(StaleVersion, match="could not change the state in group 'db': the version is 0") as caught:
             done(line, propose(line, membership, b"x", 3))
-        assert "db" == caught.value.group
+        assert ("db", 0) == (caught.value.group, caught.value.version)
+
+    def test_the_outcome_of_a_proposal_that_has_not_ended_is_unknown(self, line: Line) -> None:
+        """It may still be approved: nobody may take it for a failure."""
+        membership = join(line)
+        line.daemon.script = lambda request: [
+            wire.Problem(request.id, "unknown", "not known", "it has not ended here yet", ("n1", 7, 55))
+        ]
+        with pytest.raises(OutcomeUnknown, match="could not ask how proposal n1/7/55 in group 'db' ended") as caught:
+            done(line, asking.outcome(line.machine, membership, "n1/7/55"))
+        assert ("n1/7/55",) == caught.value.ids
 
     def test_what_is_not_known_can_be_asked_for_by_its_id(self, line: Line) -> None:
         membership = join(line)
@@ -367,13 +386,11 @@ class TestResuming:
         line.daemon.knows_the_session = False
         line.connect()
         assert LOST is line.machine.state
-        assert ["Joined", "Lost"] == kinds(membership)
+        assert ["Joined", "Suspended", "Lost"] == kinds(membership)
 
     def test_without_a_connection_all_is_lost_when_the_daemons_patience_ends(self, line: Line) -> None:
         line.machine.disconnected(1.0)
-        line.machine.tick(1.9)
-        assert CONNECTED is line.machine.state, "the lease does not end with the connection"
-        line.machine.tick(2.0)
+        line.machine.tick(0.9 + GRACE_S)
         assert SUSPENDED is line.machine.state
         line.machine.tick(1.0 + GRACE_S)
         assert LOST is line.machine.state

@@ -21,7 +21,7 @@ VIEW = View(0, 0, (), b"", 0, Vote.APPROVE)
 
 
 def entry(seq: int, payload: bytes) -> Message:
-    return Message(None, payload, seq=seq, group="db", origin="n1/1/1", view_before=VIEW)
+    return Message(None, payload, seq, "db", "n1/1/1", VIEW)
 
 
 def write(kind: Any, key: str, value: bytes | None = None, expected: bytes | None = None) -> bytes:

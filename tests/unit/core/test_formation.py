@@ -44,6 +44,43 @@ def test_a_domain_is_formed_only_when_every_voter_answers() -> None:
     assert 1 == len(trio.leaders)
 
 
+def test_voters_that_were_killed_are_away_and_have_lost_nothing() -> None:
+    """They were blank when the domain was formed; nobody has said so since."""
+    trio = Trio.in_service()
+    (leader,) = trio.leaders
+    others = [name for name in "ABC" if name != leader]
+    told = set()
+    trio.kill(*others)
+    for _ in range(50):
+        trio.run(0.1)
+        told.add(trio.status(leader).trouble)
+    assert {"", "no name server yet", f"suspended: no majority of voters; needs {' or '.join(others)}"} >= told
+    assert trio.status(leader).trouble.startswith("suspended: no majority")
+
+
+def test_a_voter_that_says_that_it_is_blank_has_lost_the_state() -> None:
+    trio = Trio.in_service()
+    trio.kill("A", "B", "C")
+    trio.boot("A")
+    trio.boot_on("B", Disk("disk-B-new"))
+    trio.boot_on("C", Disk("disk-C-new"))
+    trio.run(6.0)
+    assert "suspended: B, C lost the state; needs one of the lost disks back" == trio.status("A").trouble
+
+
+def test_who_has_left_office_names_itself_no_longer() -> None:
+    """One answer does not say both."""
+    trio = Trio.in_service()
+    (leader,) = trio.leaders
+    trio.cut(leader, *(name for name in "ABC" if name != leader))
+    for _ in range(60):
+        trio.run(0.05)
+        status = trio.status(leader)
+        says = (status.role == "name server", [node.name for node in status.nodes if node.name_server])
+        assert (status.name_server == leader, [leader] if status.name_server == leader else []) == says
+    assert [leader] != trio.leaders
+
+
 def test_a_domain_of_two_says_what_it_needs_when_one_is_gone() -> None:
     """Two voters survive nothing: half is no majority. The one that is left says so, and what would help."""
     trio = Trio.in_service("AB")

@@ -97,7 +97,7 @@ class Voter:
         self.office: NameServer | None = None
         self.election = Election(turn, self, parameters, rng)
         self._offered_domain = NO_DOMAIN
-        self._has_log: dict[str, bool] = {}  # what the other voters last said of themselves
+        self._has_log: dict[str, bool] = {}  # what the other voters said of themselves, if it may still be so
 
     def _fresh_directory(self, state: bytes) -> Directory:
         kept = self.parameters.answers_kept
@@ -234,6 +234,7 @@ class Voter:
         invariant(self.office is not None, "opened without office")
         assert self.office is not None
         self.turn.journal("office", epoch=self.office.epoch, phase="open")
+        self._forget_who_was_blank()
         self.office.open()
 
     def resign(self, reason: str, failed: int) -> None:
@@ -352,7 +353,13 @@ class Voter:
 
     def on_leader_alive(self, sender: str, message: LeaderAlive) -> bool:
         """The name server calls; returns whether it is to be answered."""
+        self._forget_who_was_blank()
         return self.election.on_leader_alive(sender, message)
+
+    def _forget_who_was_blank(self) -> None:
+        """A name server fills blank voters; one that is still blank without it will say so again."""
+        if False in self._has_log.values():
+            self._has_log = {name: True for name, has_log in self._has_log.items() if has_log}
 
     # For the server.
 
@@ -398,6 +405,7 @@ class Voter:
 
     def on_new_incarnation(self, name: str) -> None:
         """The node was restarted: what its predecessor held or promised it has to say anew."""
+        self._has_log.pop(name, None)
         if self.office is not None:
             self.office.forget(name)
         elif self.election.claim is not None:

@@ -20,6 +20,9 @@ from .commands import DYNAMIC
 VOTE_MESSAGES_KEPT = 100
 """Of those that came with votes of earlier phases; older ones were shown and are gone."""
 
+DEFAULTS_KEPT = 100
+"""Of the default votes of earlier phases: an outcome names the newest; that there were any is in its reason."""
+
 VOTE_MESSAGES_BYTES_MAX = 2 * 1024 * 1024
 """The same in bytes, and what the votes of one phase can say in all: with a state value it fits into a frame."""
 
@@ -42,10 +45,10 @@ def verdict_of(votes: Iterable[str], phase: int, phases: int) -> Verdict:
     return Verdict.CONTINUES if "continue" in found else Verdict.APPROVED
 
 
-def reason_of(votes: Sequence[Cast], *, approved: bool) -> Reason:
-    """Whether somebody decided it, or defaults did."""
+def reason_of(votes: Sequence[Cast], earlier: Sequence[tuple[int, Cast]], *, approved: bool) -> Reason:
+    """Whether somebody decided it, or defaults did; ``earlier``: the defaults that led to this last phase."""
     if approved:
-        return "default_approve" if any(cast.why for cast in votes) else "explicit_approve"
+        return "default_approve" if earlier or any(cast.why for cast in votes) else "explicit_approve"
     rejecting = [cast for cast in votes if cast.vote == "reject"]
     if any(not cast.why for cast in rejecting):
         return "explicit_reject"
@@ -65,6 +68,13 @@ class Ballot:
     state: bytes | None = None  # the newest that was proposed in it
     messages: tuple[VoteMessage, ...] = ()
     gone: tuple[ProviderId, ...] = ()  # joiners that died meanwhile
+    defaults: tuple[tuple[int, Cast], ...] = ()  # of phases that have ended
+
+    def led_on(self, votes: Iterable[Cast]) -> None:
+        """The phase has ended with these votes, and another one follows."""
+        new = ((self.phase, cast) for cast in votes if cast.why)
+        self.defaults = (*self.defaults, *new)[-DEFAULTS_KEPT:]
+        self.phase += 1
 
     def heard(self, phase: int, messages: Iterable[tuple[ProviderId, bytes]]) -> None:
         """These came with the votes of ``phase``."""

@@ -481,15 +481,14 @@ class ProcessGroup:
         verdict = verdict_of((cast.vote for cast in ruling.votes), ballot.phase, ballot.phases)
         if verdict is not Verdict.CONTINUES:
             approved = verdict is Verdict.APPROVED
-            self._conclude(
-                ballot, approved=approved, reason=reason_of(ruling.votes, approved=approved), votes=ruling.votes
-            )
+            reason = reason_of(ruling.votes, ballot.defaults, approved=approved)
+            self._conclude(ballot, approved=approved, reason=reason, votes=ruling.votes)
             return
         closed = PhaseClosed(
             self.seq, ballot=ballot.id, phase=ballot.phase, votes=ruling.votes, default_vote=self.default_vote
         )
         self._told.append(closed)
-        ballot.phase += 1
+        ballot.led_on(ruling.votes)
         ballot.electorate = self._electorate(ballot.subject)
         if ballot.electorate:
             self._open_phase(ballot)
@@ -501,6 +500,7 @@ class ProcessGroup:
         outcome = Outcome(
             ballot=ballot.id, subject=replace(ballot.subject, state=ballot.state), approved=approved,
             phases=ballot.phase, reason=reason, votes=votes, messages=ballot.messages, left_out=ballot.gone,
+            defaults=ballot.defaults,
         )  # fmt: skip
         subject = ballot.subject
         if approved:

@@ -46,9 +46,9 @@ class Call:
         self.is_open = False
         self._alarm.take_back()
 
-    def fail(self, code: str, text: str) -> None:
-        """It certainly did not happen."""
-        self.answer(Problem(self.id, "failed", code, text))
+    def fail(self, code: str, text: str, version: int | None = None) -> None:
+        """It certainly did not happen; ``version`` is the one there is, if another was expected."""
+        self.answer(Problem(self.id, "failed", code, text, version=version))
 
     def not_known(self, code: str, text: str) -> None:
         """It may have happened."""

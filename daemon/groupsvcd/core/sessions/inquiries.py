@@ -1,4 +1,7 @@
-"""What a session asks without wanting anything changed: so whatever is not answered simply failed."""
+"""What a session asks without wanting anything changed: so whatever is not answered simply failed.
+
+But for how a proposal ended: if that is not known here, it is not known, and nobody may take it for a failure.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +56,9 @@ def outcome(session: Session, ask: OutcomeAsk) -> None:
         return
     found = part.local.group.ledger.find(ask.proposal)
     if found is None:
-        text = f"proposal {ask.proposal} in {part.group!r} has not ended here yet, or too long ago (OUTCOMES_KEPT)"
-        session.tell(Problem(ask.id, "failed", "not known", text))
+        named = "/".join(str(one) for one in ask.proposal)
+        text = f"proposal {named} in {part.group!r} has not ended here yet, or too long ago (OUTCOMES_KEPT)"
+        session.tell(Problem(ask.id, "unknown", "not known", text, ask.proposal))
     else:
         session.tell(OutcomeIs(ask.id, ask.proposal, *found))
 

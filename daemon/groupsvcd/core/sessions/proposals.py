@@ -85,7 +85,9 @@ class Proposing:
         if isinstance(how, Ended):
             call.answer(OutcomeIs(call.id, (*self._processes.me, self.number), how.seq, how.outcome))
         elif isinstance(how, Refused):
-            call.fail(*WORDS[how.why])
+            code, text = WORDS[how.why]
+            version = self._local.group.state_version if how.why == "stale_version" else None
+            call.fail(code, text.format(version=version), version)
         else:
             call.not_known("lost", "this node has lost the group; look at it from elsewhere")
 

@@ -224,6 +224,11 @@ def b5(stories: Stories) -> Iterator[Violation]:
                 yield from _has_caught_up(stories, line, at_least[call_key(line)], told_to)
 
 
+def _has_left_before(story: Story, line: HistoryEvent) -> bool:
+    """Whether nothing more was told to it by then: what it asked before is answered all the same."""
+    return story.ended is not None and story.ended.i < line.i
+
+
 def _in_order(stories: Stories, story: Story) -> Iterator[Violation]:
     last: dict[str, int] = {}
     for told in story.whole:
@@ -245,7 +250,7 @@ def _has_caught_up(
     stories: Stories, line: HistoryEvent, at_least: int, told_to: dict[tuple[str, int], int]
 ) -> Iterator[Violation]:
     story = stories.by_key.get((line.who, int(line.args["m"])))
-    if story is None or not story.group or story.missed_at >= 0:
+    if story is None or not story.group or story.missed_at >= 0 or _has_left_before(story, line):
         return
     seq = int(line.result["seq"])
     if seq < at_least:
@@ -306,7 +311,8 @@ def _register(stories: Stories, group: int, version_of: dict[str, int]) -> Itera
             )  # fmt: skip
         elif invoke.op == "catch_up" and call.verdict == "ok" and end is not None:
             version = int(end.result["version"])
-            if version in known:
+            story = stories.by_key.get((end.who, int(end.args["m"])))
+            if version in known and story is not None and not _has_left_before(story, end):
                 operations.append(Operation(call.began, call.ended, write=False, version=version, at=end.i))
     operations += [Operation(0, NEVER, write=True, version=version) for version in sorted(unclaimed)]
     try:

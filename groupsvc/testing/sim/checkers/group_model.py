@@ -125,10 +125,10 @@ class GroupModel:
         elif running is None or (running.ballot, running.phase + 1, running.is_open) != (ballot, full["phase"], False):
             yield "G1", f"phase {full['phase']} of ballot {ballot} does not follow from {running}"
         without = full["leaving"] if full["about"] == "expel" else ()
-        if self.collects_failures:  # who joins meanwhile is not told who is failing
-            hidden = [one for one in self.providers if one in self._inherited and one not in full["electorate"]]
-            self.failing.update((one, None) for one in hidden if one not in without)
-            self.failed.update(self.failing)
+        # Who joins is not told who was failing already.
+        hidden = [one for one in self.providers if one in self._inherited and one not in full["electorate"]]
+        self.failing.update((one, None) for one in hidden if one not in without)
+        self.failed.update(self.failing)
         expected = [one for one in self.providers if one not in self.failing and one not in without]
         if expected != full["electorate"]:
             yield "G3", f"in phase {full['phase']} of ballot {ballot} {full['electorate']} vote, and not {expected}"

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from groupsvc import own_messages
 from groupsvc.wire import notices
 from groupsvc.wire.client_messages import CaughtUp, OutcomeIs
-from groupsvcd.core.groups import ballot_box, chair, commands, local_group, process_group
+from groupsvcd.core.groups import ballot_box, chair, commands, local_group, process_group, process_groups
 from groupsvcd.core.groups.ballots import Verdict
 from groupsvcd.core.sessions import desk, inquiries, proposals, sessions, subscription, tellings
 
@@ -121,6 +121,11 @@ def _ghosts_stay(original: Any, self: Any, number: int, cause: Any) -> None:
         self._processes.pop(number, None)
 
 
+def _left_again(original: Any, self: Any, subject: Any) -> None:
+    original(self, subject)
+    self._told += [one for one in self._told if isinstance(one, notices.Left)][-1:]
+
+
 def _fence_of_the_view(original: Any, self: Any, subject: Any) -> None:
     before = self.fence
     original(self, subject)
@@ -164,7 +169,20 @@ def _in_another_name(original: Any, self: Any, seq: int, run: Any) -> None:
     original(self, seq, run)
 
 
+def _rules_of_its_own(original: Any, self: Any, local: Any) -> Any:
+    return {} if self.me[0] == "n2" else original(self, local)
+
+
 APPLICATIONS = (
+    Planted(
+        "app-a-node-goes-by-other-rules", "one node takes every proposal for one of a single phase", "not one story",
+        ("G1", "G3", "engine"), ((process_groups.ProcessGroups, "attributes_of", always(_rules_of_its_own)),),
+        stage=CALM,
+    ),
+    Planted(
+        "app-the-dead-never-have-a-turn", "a death is announced, and never dealt with", "a provider that nobody is",
+        ("V7",), ((process_group.ProcessGroup, "_failures", instead(lambda self: [])),), stage=BUSY,
+    ),
     Planted(
         "app-a-node-keeps-things-to-itself", "one node tells its members only a part", "not one story for all",
         ("G1",), ((local_group.LocalGroup, "_tell", _another_view_at("n2")),), stage=CALM,
@@ -201,6 +219,10 @@ APPLICATIONS = (
     Planted(
         "app-any-version-will-do", "a state is changed over whatever version there is", "a lost update",
         ("G9",), ((process_group.ProcessGroup, "_open_rest", always(_any_version)),), stage=CALM,
+    ),
+    Planted(
+        "app-leaves-twice", "a leave is told once for the ballot and once for the list", "somebody leaves twice",
+        ("G10",), ((process_group.ProcessGroup, "_remove", always(_left_again)),), stage=CALM,
     ),
     Planted(
         "app-ghosts-stay", "the end of a process is not told", "a provider that nobody is",

@@ -18,6 +18,7 @@ from groupsvc.wire.notices import (
     StateChanged,
 )
 from groupsvcd.core.groups import commands as cmd
+from groupsvcd.core.groups.ballots import DEFAULTS_KEPT
 from groupsvcd.core.groups.commands import BY_DEFAULT, Cast
 from groupsvcd.core.groups.papers import Paper
 from groupsvcd.core.groups.process_group import ProcessGroup
@@ -239,6 +240,28 @@ def test_who_is_late_gets_the_default_vote_and_that_is_said() -> None:
     assert [Cast(process("A1"), "approve"), Cast(process("B1"), "reject", "late"), Cast(process("C1"), "approve")] == (
         list(ended.outcome.votes)
     )
+
+
+def test_default_votes_of_earlier_phases_are_in_the_outcome_and_decide_its_reason() -> None:
+    """GS-26: whoever asks why is not told that all have voted."""
+    group = _three()
+    group.propose_state("A1", b"red")
+    group.answer(A1=Paper(1, "continue"), B1=Paper(1, None), C1=Paper(1, "approve"))
+    group.vote(A1="approve", B1="approve", C1="approve")
+    (ended,) = group.told(Ended)
+    assert (True, "default_approve") == (ended.outcome.approved, ended.outcome.reason)
+    assert ((1, Cast(process("B1"), "approve", "raised")),) == ended.outcome.defaults
+    assert not any(cast.why for cast in ended.outcome.votes)
+
+
+def test_of_very_many_default_votes_the_outcome_has_the_newest() -> None:
+    group = _three()
+    group.propose_state("A1", b"red")
+    for _ in range(DEFAULTS_KEPT + 1):
+        group.answer(A1=Paper(1, "continue"), B1=Paper(1, None), C1=Paper(1, "approve"))
+    group.vote(A1="approve", B1="approve", C1="approve")
+    (ended,) = group.told(Ended)
+    assert list(range(2, DEFAULTS_KEPT + 2)) == [phase for phase, _ in ended.outcome.defaults]
 
 
 def test_a_callback_that_raises_counts_as_the_default_vote() -> None:

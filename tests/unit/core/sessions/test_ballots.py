@@ -16,6 +16,7 @@ from groupsvc.wire.client_messages import (
     OutcomeIs,
     OutcomesAre,
     Overrun,
+    Problem,
     SendAsk,
     WhyAsk,
 )
@@ -164,6 +165,9 @@ def test_busy_and_stale_are_told_as_such() -> None:
         application.vote("approve")
     domain.run(0.1)
     assert ("failed", "stale") == b.problem(stale)
+    told = b.answer(stale)
+    assert isinstance(told, Problem)
+    assert (1, "the state has version 1 by now; read it and propose again") == (told.version, told.text)
 
 
 def test_a_message_by_ballot_comes_with_its_outcome() -> None:
@@ -217,7 +221,10 @@ def test_how_a_proposal_ended_can_be_asked_for_later_and_by_others() -> None:
         assert isinstance(again, OutcomeIs)
         assert (answer.seq, answer.outcome) == (again.seq, again.outcome)
     unknown = b.ask(OutcomeAsk, b.member, ("D", 1, 1))
-    assert ("failed", "not known") == b.problem(unknown)
+    assert ("unknown", "not known") == b.problem(unknown)
+    told = b.answer(unknown)
+    assert isinstance(told, Problem)
+    assert told.text.startswith("proposal D/1/1 in ")
 
 
 def test_why_is_told_to_who_is_no_member_and_its_node_does_not_stay() -> None:
