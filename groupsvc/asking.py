@@ -314,7 +314,9 @@ def change_attributes(machine: SessionMachine, membership: Membership, changes: 
     )  # fmt: skip
 
 
-def _how(group: str, *, phases: object, time_limit: object, on_busy: object) -> tuple[int, float, bool]:
+def _how(
+    group: str, *, phases: object = None, time_limit: object = None, on_busy: object = "queue"
+) -> tuple[int, float, bool]:
     return check.phases(phases, group), check.time_limit(time_limit, group), check.fails_if_busy(on_busy, group)
 
 
