@@ -206,7 +206,12 @@ class TestBallots:
             one.approved for one in sessions("n3").why(name) if one.proposal.kind is ProposalKind.STATE
         ]
 
-    def test_an_error_in_the_vote_is_the_default_and_shown(self, sessions: Connect, name: str) -> None:
+    def test_an_error_in_the_vote_is_the_default_and_shown(
+        self, sessions: Connect, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        reported: list[object] = []
+        monkeypatch.setattr(threading, "excepthook", lambda args: reported.append(args.exc_type))
+
         def broken(proposal: groupsvc.Proposal) -> Vote:
             raise ZeroDivisionError
 
@@ -216,6 +221,7 @@ class TestBallots:
         outcome = first.propose_state(b"x")
         assert (False, Reason.DEFAULT_REJECT) == (outcome.approved, outcome.reason)
         assert DefaultCast.RAISED is {one.provider.name: one.default for one in outcome.tally}["b"]
+        assert [ZeroDivisionError] == reported
 
     def test_who_does_not_vote_in_time_is_late(self, sessions: Connect, name: str) -> None:
         first = sessions("n1").join(name, name="a", attributes=VOTED)
