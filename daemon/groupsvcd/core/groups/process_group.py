@@ -555,11 +555,15 @@ class ProcessGroup:
         if not self.providers and not (self.rules.durable and was_cut_off):  # what is on disks waits for the nodes
             # All of it was kept as long as somebody was there, and so was what they had changed.
             self.rules = Rules(self._founding)
-            self.state, self.state_version, self.default_vote = b"", 0, self.rules.default_vote
+            self.default_vote = self.rules.default_vote
             self.archive = Archive() if self.rules.has_machines else None
             self.has_ended = True
         for (cause, code), providers in alike.items():
             self._told.append(Left(self.seq, tuple(providers), cause, self.fence, code, subject.reason))
+        if self.has_ended and not self.providers and self.state:
+            # A version stands for one value for ever: who gets in before the stream has ended goes on counting.
+            self.state, self.state_version = b"", self.state_version + 1
+            self._told.append(StateChanged(self.seq, self.state, self.state_version))
         self._refuse([one for one in self.queue if one.proposer in leaving], "not_a_member")
 
 

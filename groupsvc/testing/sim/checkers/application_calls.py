@@ -269,7 +269,8 @@ def g9(stories: Stories) -> Iterator[Violation]:
     """The state value: a version has one value, and compare-and-set is linearizable.
 
     All calls that change it or have caught up with it can be put into one order.
-    A version that came with a vote is nobody's call: it may have been written at any time.
+    A version that came with a vote is nobody's call: it may have been written at any time. So is the empty value, which
+    nobody proposes: with its last provider a group loses its value, perhaps more than once.
     """
     for group, _ in stories.groups():
         value_of: dict[int, str] = {}
@@ -282,15 +283,14 @@ def g9(stories: Stories) -> Iterator[Violation]:
             if value_of.setdefault(version, value) != value:
                 text = f"version {version} of the state of group {group} is {value!r} and {value_of[version]!r}"
                 yield Violation("G9", text, line.i)
-            if version_of.setdefault(value, version) != version:
+            if value and version_of.setdefault(value, version) != version:
                 text = f"{value!r} is version {version} and {version_of[value]} of the state of group {group}"
                 yield Violation("G9", text, line.i)
-        yield from _register(stories, group, version_of)
+        yield from _register(stories, group, version_of, set(value_of))
 
 
-def _register(stories: Stories, group: int, version_of: dict[str, int]) -> Iterator[Violation]:
+def _register(stories: Stories, group: int, version_of: dict[str, int], unclaimed: set[int]) -> Iterator[Violation]:
     operations: list[Operation] = []
-    unclaimed = set(version_of.values())
     known = {0, *unclaimed}
     for call in stories.calls.values():
         invoke, end = call.invoke, call.end
