@@ -193,7 +193,10 @@ class Deeds:
     def _expel(self, app: Application, providers: list[Part]) -> None:
         part = self.rng.choice(providers)
         assert app.machine is not None
-        target = self.rng.choice(part.membership.view.providers)
+        others = [one for one in part.membership.view.providers if one != part.membership.me]
+        if not others:
+            return
+        target = self.rng.choice(others)
         start = asking.expel(app.machine, part.membership, (target.id,), "for the exercise", **BALLOTS)
         args = {"m": part.m, "targets": [target.id]}
         app.call("expel", start, args, self._timeout(), outcome_of, group=part.group)

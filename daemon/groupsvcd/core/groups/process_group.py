@@ -555,7 +555,8 @@ class ProcessGroup:
         if not self.providers and not (self.rules.durable and was_cut_off):  # what is on disks waits for the nodes
             # All of it was kept as long as somebody was there, and so was what they had changed.
             self.rules = Rules(self._founding)
-            self.state, self.state_version, self.default_vote = b"", 0, self.rules.default_vote
+            self.state_version += bool(self.state)  # that it is empty now is another value
+            self.state, self.default_vote = b"", self.rules.default_vote
             self.archive = Archive() if self.rules.has_machines else None
             self.has_ended = True
         for (cause, code), providers in alike.items():

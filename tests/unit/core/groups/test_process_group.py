@@ -96,7 +96,7 @@ def test_with_the_last_provider_the_group_is_empty_and_its_state_gone() -> None:
     group.propose_state("A1", b"red")
     group.leave("A1")
     assert 1 == len(group.told(Emptied))
-    assert (b"", 0) == (group.group.state, group.group.state_version)
+    assert (b"", 2) == (group.group.state, group.group.state_version)
     group.join("B1")
     assert "B1" == group.names
 
