@@ -287,7 +287,8 @@ class Membership:
                 self._view = view = attrs.evolve(view, providers=providers, fence=notice.fence)
                 is_on_disks = self._attributes.get("durable") is True and notice.cause == "node_failure"
                 if not providers and not is_on_disks:  # state and version are kept as long as somebody is there
-                    self._view = attrs.evolve(view, state=b"", state_version=0)
+                    version = view.state_version + bool(view.state)  # that it is empty now is another value
+                    self._view = attrs.evolve(view, state=b"", state_version=version)
             case notices.StateChanged():
                 self._view = attrs.evolve(view, state=notice.value, state_version=notice.version)
             case notices.Fenced():

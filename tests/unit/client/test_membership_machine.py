@@ -112,7 +112,7 @@ class TestViews:
         membership = join(line)
         done(line, propose(line, membership, b"x"))
         told(line, 1, notices.Left(3, ((*NODE, 1),), "leave", 103))
-        assert (b"", 0) == (membership.view.state, membership.view.state_version)
+        assert (b"", 2) == (membership.view.state, membership.view.state_version)
 
     def test_the_state_of_a_durable_group_whose_nodes_fail_stays(self, line: Line) -> None:
         """GS-31: disks have it."""
