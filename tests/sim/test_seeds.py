@@ -74,15 +74,8 @@ def test_seeds_that_found_something_stay_green(seed: int) -> None:
     assert () == run_seed(seed).failures
 
 
-@pytest.mark.xfail(
-    reason="a durable group led by a node where no process takes part has nobody who presides", strict=True
-)
 def test_a_ballot_ends_although_no_process_of_the_leader_takes_part() -> None:
-    """G10. n1, the only server, comes back from its disk and leads; its processes do not, so it has no ``Chair``.
-
-    The failure of its own provider is voted on for ever. To be mended where stored groups come back
-    (``NodeGroups.start``): who leads a process group must apply it, whoever takes part.
-    """
+    """G10. n1, the only server, comes back from its disk and leads; its processes do not come back, and it presides."""
     assert () == run_seed(3121).failures
 
 

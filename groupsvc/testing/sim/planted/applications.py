@@ -88,7 +88,10 @@ def _take_effect_when_opened(original: Any, self: Any, ballot: Any) -> None:
 
 def _joins_first(original: Any, self: Any) -> None:
     while self.ballot is None:
-        if joins := self._joins():
+        failing, self.failing = self.failing, {}
+        joins = self._joins()
+        self.failing = failing
+        if joins:
             self._open_joins(joins)
         elif rest := self._rest():
             self._open_rest(rest)
@@ -96,7 +99,7 @@ def _joins_first(original: Any, self: Any) -> None:
             self._open_failure(failures)
         else:
             break
-    if self._had_providers and not self.providers:
+    if self.has_ended and not self._had_ended:
         self._told.append(notices.Emptied(self.seq))
 
 
@@ -136,7 +139,7 @@ def _fence_of_the_view(original: Any, self: Any, subject: Any) -> None:
 
 
 def _fails_when_late(original: Any, self: Any) -> None:
-    self._call.fail("timed out", f"{self._call.about}: not decided in time")
+    self._call.fail("timed out", "not decided in time")
 
 
 def _tells_again(original: Any, self: Any, seen: int) -> None:
@@ -160,13 +163,12 @@ def _at_once(original: Any, session_: Any, ask: Any) -> None:
         session_.tell(CaughtUp(ask.id, local.group.seq))
 
 
-def _in_another_name(original: Any, self: Any, seq: int, run: Any) -> None:
-    first = run[0]
-    other = next((one for one in self.group.providers if one[:2] == (first.origin, first.incarnation)), None)
+def _in_another_name(original: Any, self: Any, seq: int, run: Any, bodies: Any) -> None:
+    other = next((one for one in self.group.providers if one[:2] == (run.origin, run.incarnation)), None)
     if other is not None:
         head = commands.message_prefix(other[2])
-        run = [replace(one, body=head + one.body[len(head) :]) for one in run]
-    original(self, seq, run)
+        bodies = [head + body[len(head) :] for body in bodies]
+    original(self, seq, run, bodies)
 
 
 def _rules_of_its_own(original: Any, self: Any, local: Any) -> Any:
