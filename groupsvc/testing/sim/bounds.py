@@ -55,14 +55,14 @@ def _tables_of_sessions(world: World) -> Iterator[tuple[str, str, int, int]]:
         yield name, "connections with a session", len(sessions._by_connection), len(here)
         yield name, "connections that were left behind", len(sessions._left_behind), 0
         parts = sum(len(app.parts) for app in here)
+        calls = sum(len(session.calls) for session in sessions._by_number.values())
         if not any(part.name in waiting for app in apps for part in app.parts.values()):
             kept = sum(len(session.parts) for session in sessions._by_number.values())
             yield name, "parts of sessions in groups", kept, parts
-            calls = sum(len(session.calls) for session in sessions._by_number.values())
             yield name, "requests of sessions", calls, 0
         told = sum(len(session._tellings._kept) for session in sessions._by_number.values())
         yield name, "things that were told and not counted", told, AT_REST_MAX * len(here)
-        yield name, "alarms", sessions.desk.alarms.live, 2 * len(here)
+        yield name, "alarms", sessions.desk.alarms.live, 2 * len(here) + calls  # each request has one, for its time
         yield name, "ways from outside", len(sessions.desk.outside._ways), len(waiting)
         yield name, "names that are waited for", len(engine.processes.arrivals._waiting), len(waiting)
         for local in engine.processes._by_name.values():

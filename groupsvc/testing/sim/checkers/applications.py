@@ -59,7 +59,7 @@ APPLICATIONS: dict[str, ApplicationChecker] = {
     "G2": lambda found: ballots.g2(found.stories),
     "G3": lambda found: ballots.g3(found.stories, found.delivered, found.ordered),
     "G9": lambda found: application_calls.g9(found.stories),
-    "G10": lambda found: ballots.g10(found.stories, found.converged),
+    "G10": lambda found: ballots.g10(found.stories, found.converged, found.lost),
     "K1": lambda found: application_calls.k1(found.stories, found.converged, found.waiting, found.lost),
     "K2": lambda found: application_calls.k2(found.stories, found.domain),
     "B1": lambda found: application_calls.b1(found.stories),

@@ -284,10 +284,11 @@ class Replay:
 # --- G10 ----------------------------------------------------------------------------------------------------
 
 
-def g10(stories: Stories, converged: bool) -> Iterator[Violation]:
+def g10(stories: Stories, converged: bool, lost: frozenset[int]) -> Iterator[Violation]:
     """Nobody leaves a group twice, or joins it again under the same id.
 
-    In a converged run those who are listed in the end are just those who know it.
+    In a converged run those who are listed in the end are just those who know it. Not so in groups that wait for their
+    disks for ever (``lost``): nothing is ordered there any more, so nobody is told who failed.
     """
     for group, those in stories.groups():
         left: dict[str, int] = {}
@@ -301,7 +302,7 @@ def g10(stories: Stories, converged: bool) -> Iterator[Violation]:
                     yield Violation("G10", f"{provider} leaves group {group} with {left[provider]} and {seq}", line.i)
                 elif line.args["kind"] == "joined" and left.get(provider, seq) < seq:
                     yield Violation("G10", f"{provider} joins group {group} with {seq} after it had left", line.i)
-        if converged:
+        if converged and group not in lost:
             yield from _listed_in_the_end(stories, group, those)
 
 
