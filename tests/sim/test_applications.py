@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from typing import Any
 
 import attrs
 import pytest
 
+from groupsvc import asking
+from groupsvc.testing.sim.application import outcome_of
 from groupsvc.testing.sim.applications import ApplicationHabits
 from groupsvc.testing.sim.checkers.application_stories import Stories
 from groupsvc.testing.sim.checkers.group_streams import split
@@ -15,6 +18,8 @@ from groupsvc.testing.sim.plan import Plan, draw, draw_domain
 from groupsvc.testing.sim.planted.applications import BUSY, CALM
 from groupsvc.testing.sim.trial import run_plan
 from groupsvc.testing.sim.world import World
+from groupsvc.voting import Answer
+from groupsvc.voting_words import Vote
 from groupsvc.wire.history import HistoryEvent
 from groupsvcd.core.sessions import tellings
 
@@ -111,6 +116,46 @@ def _as_script(world: World, deed: object, chance: random.Random) -> None:
     world.applications.quiet = True
     assert callable(deed)
     deed()
+
+
+def test_a_vote_past_the_library_in_an_open_phase_is_no_stray_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """G4: it names the phase that runs and is its provider's first there, so it is counted, and written down so."""
+    world = World(5, 3, voters=3, drift=False)
+    apps = world.applications
+    apps.deeds.attributes["apps-0"] = attrs.evolve(apps.deeds.attributes["apps-0"], durable=False, time_limit=5.0)
+    monkeypatch.setattr(apps.deeds, "asked", lambda *_: None)
+    world.run(until=2.0)
+    app = apps.at(world.nodes["n1"], "actor")
+    app.open_session()
+    world.run(until=3.0)
+    monkeypatch.setattr(apps.deeds, "rng", _Reader())
+    apps.deeds._join(app)
+    app.turn()
+    world.run(until=5.0)
+    (part,) = app.parts.values()
+    assert app.machine is not None
+    how: dict[str, Any] = {"phases": 2, "time_limit": 5.0, "on_busy": "queue"}
+    app.call("propose_state", asking.propose_state(app.machine, part.membership, b"x", None, **how), {
+        "m": part.m, "value": "x", "if_version": None, **how
+    }, 5.0, outcome_of, group=part.group)  # fmt: skip
+    app.turn()
+    world.run(until=6.0)
+    running = part.membership._proposal
+    assert running is not None
+    app.stray_vote(part, running.ballot, 2, Answer(Vote.REJECT))
+    app.stray_vote(part, running.ballot, 1, Answer(Vote.REJECT))
+    world.run(until=7.0)
+    votes = [(line.args["phase"], line.args.get("stray", False)) for line in _lines(world) if line.op == "vote"]
+    assert [(2, True), (1, False)] == votes
+    (ended,) = (line for line in _lines(world) if line.op == "propose_state" and line.type == "ok")
+    assert [vote[1:] for vote in ended.result["votes"]] == [["reject", ""]]
+
+
+class _Reader(random.Random):
+    """Joins as one that votes when it has read."""
+
+    def choice(self, seq: Any) -> Any:
+        return "read" if "read" in seq else seq[0]
 
 
 def test_a_stopped_program_costs_its_session_and_nobody_else_anything(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -509,10 +509,17 @@ class Application:
         self.turn()
 
     def stray_vote(self, part: Part, ballot: int, phase: int, answer: Answer) -> None:
-        """A vote that nobody waits for, past the library, which would refuse it."""
+        """A vote that nobody waits for, past the library, which would refuse it.
+
+        Who votes late may hit upon the next phase when that is open already, and then it is a vote like any other.
+        """
         machine = self.machine
         assert machine is not None
-        args = {**self._paper(part, ballot, phase, answer), "stray": True}
+        args = self._paper(part, ballot, phase, answer)
+        running = part.membership._proposal
+        is_open = running is not None and (running.ballot, running.phase) == (ballot, phase)
+        if part.membership._voted or not is_open:
+            args["stray"] = True
         default = None if answer.default_vote is None else answer.default_vote.value
         machine.say(
             CastVote(
