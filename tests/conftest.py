@@ -7,8 +7,13 @@ on every run, so that a red build is red again on the next machine.
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Whoever runs the tests in the background of a shell has it ignore Ctrl-C, and so would we and every process we start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "commit",
