@@ -55,6 +55,7 @@ def test_a_sample_of_seeds_breaks_no_promise_and_goes_everywhere() -> None:
         33,
         215,
         3012,
+        44,
     ],
 )
 def test_seeds_that_found_something_stay_green(seed: int) -> None:
@@ -69,7 +70,8 @@ def test_seeds_that_found_something_stay_green(seed: int) -> None:
     S1, the checker: a voter said that it held an entry, and lost its disk before the second one had it. L4,
     the history: of a recovered log nobody wrote down what its leader had announced and not delivered. V7, the client: a
     provider that did not read never learnt that it was out. K1: a join under way when its session ended had failed, and
-    was approved. The engine: a proposal was taken back, and its alarm rang for ever.
+    was approved. The engine: a proposal was taken back, and its alarm rang for ever. B2,
+    the check: everybody was to speak in a group that had lost its quorum, and had not ended yet.
     """
     assert () == run_seed(seed).failures
 
