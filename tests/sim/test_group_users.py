@@ -6,13 +6,14 @@ import pytest
 
 from groupsvc.testing.sim import GroupHabits, World, converge, disagreement
 from groupsvc.testing.sim.checkers import check
-from groupsvc.testing.sim.group_convergence import carried, group_disagreement
+from groupsvc.testing.sim.group_convergence import carried, group_disagreement, passing_away
 from groupsvc.testing.sim.group_users import Member
 from groupsvc.testing.sim.network import DIRECT
 from groupsvc.wire.history import HistoryEvent
 from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.peer_messages import DOMAIN_TOPIC, topic_of
 from groupsvcd.core.stream.entries import Entry
+from groupsvcd.core.views import AttributeValue
 
 VOTERS = ("n1", "n2", "n3")
 
@@ -29,10 +30,10 @@ def _world(nodes: int = 3) -> World:
     return world
 
 
-def _joined(world: World, name: str, group: str) -> Member:
+def _joined(world: World, name: str, group: str, attributes: dict[str, AttributeValue] | None = None) -> Member:
     """A program at a node that takes part in a group by now."""
     member = world.group_users.member_at(world.nodes[name], f"program-at-{name}")
-    member.node.call(lambda: member.join(_groups(member), group, {}))
+    member.node.call(lambda: member.join(_groups(member), group, attributes or {}))
     assert world.run_until(lambda: bool(member.group_id), within=5.0)
     return member
 
@@ -111,3 +112,19 @@ def test_convergence_sees_a_group_that_is_not_whole() -> None:
     assert world.run_until(lambda: "" == group_disagreement(world), within=10.0)
     world.nodes["n2"].crash("killed")
     assert "in group a" in group_disagreement(world)
+
+
+def test_a_group_whose_quorum_is_lost_is_known_to_end_before_it_does() -> None:
+    """With k = 1 one server that is gone is enough; its members carry on until the name server has waited."""
+    world = _world(nodes=6)
+    attributes: dict[str, AttributeValue] = {"replicas": 3, "commit_k": 1, "on_quorum_lost": "dissolve"}
+    members = [_joined(world, name, "a", attributes) for name in ("n4", "n5", "n6")]
+    assert world.run_until(lambda: not group_disagreement(world), within=5.0)
+    group = members[0].group_id
+    assert "" == passing_away(world, group)
+    world.nodes["n6"].crash("killed")
+    assert world.run_until(lambda: bool(passing_away(world, group)), within=10.0)
+    assert "its quorum is lost" == passing_away(world, group)
+    assert group == members[0].group_id
+    assert world.run_until(lambda: not members[0].group_id, within=10.0)
+    assert "it has ended" == passing_away(world, group)

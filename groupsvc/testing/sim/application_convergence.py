@@ -5,7 +5,8 @@ a turn or for a window, and nobody is failing; every process that runs has a ses
 group see the same providers: themselves, and no ghosts. Then each says one thing more, flushes it, and catches up: all
 are told of it.
 
-Groups that wait for their disks for ever are not asked for anything (see ``group_convergence``).
+Groups that wait for their disks for ever are not asked for anything (see ``group_convergence``). A group whose quorum
+is lost ends, and seems well until it does: nobody is asked to speak before those who were in it have been told.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from groupsvc.session_states import SessionState
 from groupsvc.views import text_of
 
 from .application import Application, Part
-from .group_convergence import waiting_for_disks
+from .group_convergence import passing_away, waiting_for_disks
 
 if TYPE_CHECKING:
     from .world import World
@@ -55,7 +56,7 @@ def application_disagreement(world: World) -> str:
             return f"{app.name} at {app.node.name} {state}"
         if _open_calls(app, waiting):
             return f"{app.name} has {len(_open_calls(app, waiting))} calls open"
-    return _unfinished(world, waiting) or _ghosts(world, waiting)
+    return _unfinished(world, waiting) or _ghosts(world, waiting) or _in_what_ends(world, waiting)
 
 
 def _unfinished(world: World, waiting: dict[str, int]) -> str:
@@ -85,6 +86,17 @@ def _ghosts(world: World, waiting: dict[str, int]) -> str:
         listed = sorted(provider.id for provider in part.membership.view.providers)
         if listed != sorted(present.get(part.name, [])):
             return f"{app.name} sees {listed} in {part.name}, where {sorted(present.get(part.name, []))} are"
+    return ""
+
+
+def _in_what_ends(world: World, waiting: dict[str, int]) -> str:
+    """Who still is in a group that is about to end, or has ended."""
+    for app in world.applications.all:
+        for part in app.parts.values():
+            if part.is_provider and part.is_open and part.group and part.name not in waiting:
+                why = passing_away(world, part.group)
+                if why:
+                    return f"{app.name} is still in {part.name}, of which the directory says: {why}"
     return ""
 
 

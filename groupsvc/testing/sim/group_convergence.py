@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from groupsvcd.core.domain.directory import Directory
 from groupsvcd.core.domain.groups import Group
 from groupsvcd.core.nodegroups.group_status import GroupStatus
 from groupsvcd.core.nodegroups.node_groups import NodeGroups
@@ -52,12 +53,29 @@ def _spare(world: World, group: Group) -> int:
     return left - group.active.promises_needed
 
 
+def passing_away(world: World, group_id: int) -> str:
+    """Why a group is about to end or to be continued by force, or has just ended, as a sentence; "" if it is not."""
+    directory = _directory(world)
+    if directory is None:
+        return "nobody knows whether it still is"
+    group = directory.groups.get(group_id)
+    if group is None:
+        return "it has ended"
+    if group.on_quorum_lost != "wait" and directory.groups.servers_gone(group) >= group.active.k:
+        return "its quorum is lost"
+    return ""
+
+
 def _durable_groups(world: World) -> list[Group]:
     """Those that the directory knows."""
+    directory = _directory(world)
+    return [group for group in directory.groups.all() if group.durable] if directory is not None else []
+
+
+def _directory(world: World) -> Directory | None:
     name_server = world.name_server()
     engine = world.nodes[name_server].engine if name_server else None
-    directory = getattr(getattr(engine, "voter", None), "directory", None)
-    return [group for group in directory.groups.all() if group.durable] if directory is not None else []
+    return getattr(getattr(engine, "voter", None), "directory", None)
 
 
 def cannot_leave(world: World, found: Carried) -> set[tuple[str, str]]:
