@@ -118,26 +118,18 @@ class _Client:
 
 
 class _Sender(_Client):
-    """One that sends by proposal: who sends waits for the outcome, in a thread of its own."""
+    """One that sends by proposal: it waits for the outcome of each, then reads what came meanwhile."""
 
     def __init__(self, me: int, addresses: dict[int, str]) -> None:
         super().__init__(me, addresses)
         self._wanted: list[bytes] = []
-        self._asked = threading.Condition()
-        self.submit = self._want
-        threading.Thread(target=self._send, daemon=True).start()
+        self.submit = self._wanted.append  # it is sent in the next turn, so that the time of sending is counted
 
-    def _want(self, payload: bytes) -> None:
-        with self._asked:
-            self._wanted.append(payload)
-            self._asked.notify()
-
-    def _send(self) -> None:
-        while True:
-            with self._asked:
-                self._asked.wait_for(lambda: self._wanted)
-                payload = self._wanted.pop()
-            self.group.send(payload)
+    def turn(self) -> None:
+        """Send what is to be sent, and read all events that have come."""
+        while self._wanted:
+            self.group.send(self._wanted.pop())
+        super().turn()
 
 
 def ballots(effort: Effort) -> list[Row]:
