@@ -61,6 +61,7 @@ class GroupModel:
         self.version: int = view["version"]
         self.default_vote: str = view["default_vote"]
         self.attributes = dict(attributes)
+        self._collected_failures = self.collects_failures  # until the attributes were changed last
         self.ballot: Running | None = None
         self._effects: list[tuple[str, dict[str, Any]]] = []  # of this entry, before the outcome that explains them
 
@@ -104,6 +105,7 @@ class GroupModel:
                 yield "G9", f"state version {full['version']} follows {self.version}"
             self.state, self.version = full["value"], full["version"]
         elif kind == "attributes":
+            self._collected_failures = self.collects_failures
             self.attributes.update((name, value) for name, value in full["changes"])
         elif kind == "failing":
             if full["provider"] in self.failing or full["provider"] not in self.providers:
@@ -163,11 +165,15 @@ class GroupModel:
                 yield "G6", f"ballot {full['ballot']} ends with state {state!r}, and {running.state!r} was proposed"
         elif full["votes"] or full["reason"] != "one_phase":
             yield "G1", f"ballot {full['ballot']} ends and was never opened"
-        elif self.failing and full["about"] != "failure" and not self.collects_failures:
+        elif self.failing and full["about"] != "failure" and not self._may_pass_failures(full["about"]):
             yield "G7", f"{full['about']} has its turn before the failures of {[*self.failing]}"
         yield from self._explain(full, approved, state)
 
     # --- Rules ---
+
+    def _may_pass_failures(self, about: str) -> bool:
+        """Whether it may be decided without a vote while failures wait; a change of attributes by those before it."""
+        return self._collected_failures if about == "attributes" else self.collects_failures
 
     @staticmethod
     def _needs_no_vote(running: Running, full: dict[str, Any], approved: bool) -> bool:
