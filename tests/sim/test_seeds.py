@@ -83,6 +83,11 @@ def test_a_ballot_ends_although_no_process_of_the_leader_takes_part() -> None:
     assert () == run_seed(3121).failures
 
 
+def test_a_ballot_ends_although_the_last_process_of_the_leader_has_left() -> None:
+    """G10. n1 has the only disk, so it leads on when its last process has left; it presides, too."""
+    assert () == run_seed(300121).failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 

@@ -139,7 +139,7 @@ class LocalGroup:
 
     def leave_if_idle(self) -> None:
         """Nobody on this node takes part, or waits to: then it does not carry the group."""
-        is_kept = self.is_steward and not self.group.has_ended
+        is_kept = not self.group.has_ended and (self.is_steward or self._groups.is_without_heir(self))
         is_busy = is_kept or len(self._line) > 0 or self._errands or self._groups.arrivals.awaits(self.name)
         if self.is_idle and not is_busy and not self._has_providers_here:
             self._groups.leave(self)

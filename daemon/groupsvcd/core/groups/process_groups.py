@@ -91,7 +91,8 @@ class ProcessGroups:
     def _came_back(self, name: str) -> None:
         """This node has come back to a durable group: it may lead, so it presides, though none of its processes is in.
 
-        It stays until a process of it that took part has left, as with everything durable.
+        Or it wanted to leave one, and cannot, because meanwhile nobody else has a disk. It stays until a process of it
+        that took part has left, as with everything durable.
         """
         if name not in self._by_name:
             self._by_name[name] = local = LocalGroup(self, name)
@@ -137,6 +138,11 @@ class ProcessGroups:
     def leave(self, local: LocalGroup) -> None:
         """No process of this node takes part any more."""
         self._nodes.leave(local.name, local)
+
+    def is_without_heir(self, local: LocalGroup) -> bool:
+        """Whether this node leads a durable group that nobody else could, as nobody else has a disk."""
+        seat = self._nodes.seat_of(local.name)
+        return seat is not None and seat.group.id == local.id and seat.group.is_without_heir
 
     def soon(self, action: Callable[[], None]) -> None:
         """Do this within the step, when those who are busy now are done."""

@@ -82,7 +82,7 @@ class NodeGroup:
         self._over = over
         self.touch = touch
         self.with_lease = with_lease
-        self.came_back = came_back  # told that the disk knows the group, and no program takes part yet
+        self.came_back = came_back  # told that we may lead the group, for the sake of our disk, and no program is in
         self._timers = station.parameters.timers
         self._batch: list[Run] = []
         self._batch_first = 0
@@ -277,8 +277,18 @@ class NodeGroup:
                 return
             self.leaving.add(self.station.me)
             seat.leading.consider_view()
+            if self._wait == self._timers.repeat_max and self.is_without_heir:
+                self.came_back(self)  # it takes longer than a hand-over does: somebody is to preside meanwhile
         elif seat.replica.leader and seat.replica.leader != self.turn.node:
             self.turn.send(seat.replica.leader, Leave(self.id, self.key))
+
+    @property
+    def is_without_heir(self) -> bool:
+        """Whether we lead a durable group in which others take part, and nobody of them has a disk to hold it."""
+        if self.seat is None or self.seat.leading is None or not self.settings.durable:
+            return False
+        others = [node for node in self.roll.members if node != self.station.me and node not in self.leaving]
+        return bool(others) and all(self.station.server(node, durable=True)[1] == "" for node in others)
 
     def _stay(self) -> None:
         """We lead the group, and somebody here needs it again."""

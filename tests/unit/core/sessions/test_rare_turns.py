@@ -194,3 +194,60 @@ def test_who_only_watches_a_durable_group_takes_no_disk_away_when_it_goes() -> N
     answer = again.answer(again.join(create=False))
     assert isinstance(answer, JoinedAs)
     assert b"red" == answer.view.state
+
+
+def _on_one_disk() -> tuple[Applications, Application, Application]:
+    """D alone has a disk, and leads a durable group in which F takes part, too."""
+    domain = Applications(of={"F": {"durable": False}})
+    a, b = domain.opened("D"), domain.opened("F")
+    a.join(durable=True, state_phases="n")
+    b.join()
+    domain.run(1.0)
+    return domain, a, b
+
+
+def test_the_only_node_with_a_disk_presides_after_its_last_process_has_left() -> None:
+    """G10, GS-24: D cannot leave, as nobody else may hold the group; F's proposals are decided all the same."""
+    domain, a, b = _on_one_disk()
+    a.ask(GoodbyeAsk, a.member)
+    domain.run(1.0)
+    number = b.propose_state(b"red")
+    domain.run(0.5)
+    b.vote("approve")
+    domain.run(0.5)
+    assert isinstance(b.answer(number), OutcomeIs)
+
+
+def test_the_only_node_with_a_disk_leaves_when_another_one_has_come() -> None:
+    """D stayed for want of an heir; E is one."""
+    domain, a, b = _on_one_disk()
+    a.ask(GoodbyeAsk, a.member)
+    domain.run(1.0)
+    heir = domain.opened("E")
+    heir.join(create=False)
+    domain.run(5.0)
+    assert () == tuple(domain.engines["D"].groups.status())
+    b.propose_state(b"red")
+    domain.run(0.5)
+    b.vote("approve")
+    heir.vote("approve")
+    domain.run(0.5)
+    assert [b"red"] == [changed.value for changed in heir.notices(StateChanged)]
+
+
+def test_a_node_whose_heir_dies_while_it_leaves_presides_again() -> None:
+    """D has asked to be let go, in favour of E; then E is gone, and F is left."""
+    domain, a, b = _on_one_disk()
+    heir = domain.opened("E")
+    heir.join(create=False)
+    domain.run(1.0)
+    domain.cut("D", "E")
+    a.ask(GoodbyeAsk, a.member)
+    domain.run(0.02)
+    domain.kill("E")
+    domain.run(15.0)
+    number = b.propose_state(b"red")
+    domain.run(0.5)
+    b.vote("approve")
+    domain.run(0.5)
+    assert isinstance(b.answer(number), OutcomeIs)
