@@ -95,3 +95,18 @@ def test_b3_sees_a_checkpoint_take_more_with_it_than_all_have() -> None:
     assert "B3" in _red_with_history(inserted(lines, place + 1, said, dropped), 1_000)
     kept = changed([dropped], 0, args={"kind": "checkpoint", "base": 7})[0]
     assert "B3" not in _red_with_history(inserted(lines, place + 1, said, kept), 1_000)
+
+
+def test_b3_asks_nothing_of_a_disk_for_its_own_process_of_before() -> None:
+    """B3 speaks of survivors: e died with less than its list says all have, and comes back to a log that begins later."""
+    lines = honest_group()
+    place = find(lines, "delivered", group=GROUP, node="d", seq=8)
+    line = lines[place]
+    dropped = changed([line], 0, op="persisted", crc=0, origin="", n=0, seq=8,
+                      args={"kind": "checkpoint", "base": 8})[0]  # fmt: skip
+    lists = changed([line], 0, op="members", crc=0, origin="", n=0, seq=4, args={"members": [["d", 1], ["e", 1]]})[0]
+    again = changed([lists, dropped], 0, node="e", inc=2)
+    again = changed(again, 1, node="e", inc=2)
+    assert "B3" not in _red_with_history(inserted(lines, place + 1, *again), 1_000)
+    others = changed(again, 0, args={"members": [["d", 1], ["e", 1], ["f", 1]]})
+    assert "B3" in _red_with_history(inserted(lines, place + 1, *others), 1_000)

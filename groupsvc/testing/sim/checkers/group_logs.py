@@ -95,7 +95,9 @@ def b3(stream: GroupStream) -> Iterator[Violation]:
 
     *Kept*: nothing is thrown away that a member lacks, unless it may lag by more than the whole history (GS-12), which
     nobody does before so many entries were ordered. What a leader says that all have, all who are in its list have
-    delivered; and no more than that goes with a checkpoint.
+    delivered; and no more than that goes with a checkpoint. A disk owes nothing to an earlier process on itself, which is
+    dead and no survivor: C comes back, its list has the C of before, and takes over a log that begins behind what that
+    one had delivered. A leader that says what all have goes by its list all the same.
 
     *Delivered*, at the end of a converged run: what anyone delivered, even one who died, everybody who still follows
     has delivered or begun behind; entries that a forced view lost are not asked for. High-water marks are enough: B4
@@ -148,6 +150,8 @@ def _thrown_away(stream: GroupStream) -> Iterator[Violation]:
                     continue
             # Who comes with a machine, or with its disk, waits for nothing before its insertion: it can be given that.
             lacking = [part for part in lists.get(me, ()) if inserted.get(part, 0) <= reached.get(part, upto) < upto]
+            if line.op == "persisted":
+                lacking = [part for part in lacking if part[0] != line.node or part == me]
             if lacking and ordered <= stream.history_entries_max:
                 name, inc = lacking[0]
                 text = f"{line.node} drops entries up to {upto}; {name}/{inc} has only {reached[name, inc]}"
