@@ -32,10 +32,11 @@ def open_application_calls(world: World) -> int:
     if not world.applications.all:
         return 0
     waiting = waiting_for_disks(world)
-    return sum(1 for app in world.applications.all for _ in _open_calls(app, waiting))
+    return sum(1 for app in world.applications.all for _ in calls_without_reason(app, waiting))
 
 
-def _open_calls(app: Application, waiting: dict[str, int]) -> list[int]:
+def calls_without_reason(app: Application, waiting: dict[str, int]) -> list[int]:
+    """Those that have not ended, though they do not wait for a group that waits for its disks."""
     found = []
     for number, (_, args) in app.open_calls.items():
         part = app.parts.get(int(args.get("m", 0)))
@@ -54,8 +55,8 @@ def application_disagreement(world: World) -> str:
         if app.machine is None or app.machine.state is not SessionState.CONNECTED:
             state = "has no session" if app.machine is None else f"is {app.machine.state.value}"
             return f"{app.name} at {app.node.name} {state}"
-        if _open_calls(app, waiting):
-            return f"{app.name} has {len(_open_calls(app, waiting))} calls open"
+        if calls_without_reason(app, waiting):
+            return f"{app.name} has {len(calls_without_reason(app, waiting))} calls open"
     return _unfinished(world, waiting) or _ghosts(world, waiting) or _in_what_ends(world, waiting)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from groupsvcd.core.nodegroups import leading, submitter
 from groupsvcd.core.stream import intake, payloads
 
+from .application_convergence import calls_without_reason
 from .group_convergence import waiting_for_disks
 
 if TYPE_CHECKING:
@@ -54,12 +55,12 @@ def _tables_of_sessions(world: World) -> Iterator[tuple[str, str, int, int]]:
         yield name, "sessions", len(sessions._by_number), len(here)
         yield name, "connections with a session", len(sessions._by_connection), len(here)
         yield name, "connections that were left behind", len(sessions._left_behind), 0
-        parts = sum(len(app.parts) for app in here)
+        parts = sum(1 for app in here for part in app.parts.values() if part.name not in waiting)
         calls = sum(len(session.calls) for session in sessions._by_number.values())
-        if not any(part.name in waiting for app in apps for part in app.parts.values()):
-            kept = sum(len(session.parts) for session in sessions._by_number.values())
-            yield name, "parts of sessions in groups", kept, parts
-            yield name, "requests of sessions", calls, 0
+        kept = [part for session in sessions._by_number.values() for part in session.parts.values()]
+        asked = sum(len(app.open_calls) - len(calls_without_reason(app, waiting)) for app in here)
+        yield name, "parts of sessions in groups", sum(getattr(one, "group", "") not in waiting for one in kept), parts
+        yield name, "requests of sessions", calls, asked
         told = sum(len(session._tellings._kept) for session in sessions._by_number.values())
         yield name, "things that were told and not counted", told, AT_REST_MAX * len(here)
         yield name, "alarms", sessions.desk.alarms.live, 2 * len(here) + calls  # each request has one, for its time
