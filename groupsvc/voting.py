@@ -72,6 +72,7 @@ class Counted:
             DefaultCast.FAILED: " (by default: it has failed)",
             DefaultCast.LATE: " (by default: it did not vote in time)",
             DefaultCast.RAISED: " (by default: its on_proposal raised an error or returned no vote)",
+            DefaultCast.UNRESPONSIVE: " (by default: it does not answer)",
         }[self.default]
         return f"{self.provider} {self.vote.name}{why}"
 

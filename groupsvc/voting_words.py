@@ -52,9 +52,13 @@ class Reason(enum.Enum):
 
 
 class DefaultCast(enum.Enum):
-    """Why the default vote was cast for a provider; NOT: it voted itself; RAISED: its code did, or gave no vote."""
+    """Why the default vote was cast for a provider; NOT: it voted itself; RAISED: its code did, or gave no vote.
+
+    UNRESPONSIVE: its program did not answer its daemon, and it had not voted when the others had.
+    """
 
     NOT = ""
     FAILED = "failed"
     LATE = "late"
     RAISED = "raised"
+    UNRESPONSIVE = "unresponsive"

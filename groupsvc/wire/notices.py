@@ -40,7 +40,7 @@ class Cast(Value):
 
     provider: ProviderId
     vote: Vote
-    why: Literal["", "failed", "late", "raised"] = ""
+    why: Literal["", "failed", "late", "raised", "unresponsive"] = ""
 
 
 class Provider(Value):

@@ -3,8 +3,9 @@
 A leads. B's daemon sends the votes of its providers, all of them every time, so that a lost, doubled or late message
 changes nothing: nobody votes twice in a phase, so what a node has said is only ever added to. They may come before A
 itself has been handed up the phase that they are for, because the second server to hold an entry delivers it first;
-they are kept. When everybody in the electorate has voted, or is dead, or the time is up, A orders what the votes were.
-For who is dead or late it casts the group's default vote, and says so.
+they are kept. When everybody in the electorate has voted, or is dead, or does not answer its daemon, or the time is up,
+A orders what the votes were. For who has not voted it casts the group's default vote, and says why. Who does not answer
+and votes nevertheless, before the others have, is heard (GS-27).
 
 None of this survives A, and none of it has to: a phase without a ruling is open for whoever leads next. It is sent
 all votes again and gives the phase its whole time. A ruling that does not appear in the stream after a while, because
@@ -96,6 +97,8 @@ class Chair:
                 casts.append(Cast(provider, vote, "raised" if paper.vote is None else ""))
             elif provider in self._group.failing:
                 casts.append(Cast(provider, default, "failed"))
+            elif provider in self._group.unresponsive:
+                casts.append(Cast(provider, default, "unresponsive"))
             elif is_late:
                 casts.append(Cast(provider, default, "late"))
             else:

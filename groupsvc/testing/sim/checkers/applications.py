@@ -14,9 +14,28 @@ from groupsvc.wire.history import HistoryEvent
 
 from . import application_calls, ballots
 from .application_stories import Stories
-from .ballots import Times
+from .ballots import Known, Times
 from .group_streams import Pieces
 from .verdict import Violation
+
+
+@attrs.define
+class Head:
+    """How far one node has come in a group. What it does in a step it may have decided before the step's last entry."""
+
+    before: int = 0  # when the present step began
+    seq: int = 0
+    t: float = -1.0
+
+    def moved(self, line: HistoryEvent) -> None:
+        """An entry was delivered to it, or a checkpoint restored."""
+        if line.t > self.t:
+            self.before, self.t = self.seq, line.t
+        self.seq = line.seq
+
+    def at(self, t: float) -> tuple[int, int]:
+        """How far it had come at this time: at least, and at most."""
+        return (self.seq if t > self.t else self.before), self.seq
 
 
 @attrs.frozen(kw_only=True)
@@ -27,6 +46,7 @@ class Audience:
     domain: Sequence[HistoryEvent]
     delivered: Times
     ordered: Times
+    known: Known
     converged: bool
     waiting: frozenset[str]  # names of groups that wait for their disks
     lost: frozenset[int]  # and their ids
@@ -37,18 +57,24 @@ class Audience:
         stories = Stories(pieces.applications)
         delivered: Times = {}
         ordered: Times = {}
+        known: Known = {}
         waiting: dict[int, str] = {}
         for group, lines in pieces.groups.items():
+            heads: dict[tuple[str, int], Head] = {}
             for line in lines:
                 if line.op == "disks_lost":
                     waiting[line.group] = str(line.args["name"])
                 elif line.op == "delivered" and group in stories.by_group:
                     delivered.setdefault((group, line.seq), line.t)
+                    heads.setdefault((line.node, line.inc), Head()).moved(line)
+                elif line.op == "restored" and group in stories.by_group:
+                    heads.setdefault((line.node, line.inc), Head()).moved(line)
                 elif line.op == "ordered" and group in stories.by_group:
                     ordered[group, line.seq] = line.t
+                    known[group, line.seq] = heads.setdefault((line.node, line.inc), Head()).at(line.t)
         return cls(
-            stories=stories, domain=pieces.domain, delivered=delivered, ordered=ordered, converged=converged,
-            waiting=frozenset(waiting.values()), lost=frozenset(waiting),
+            stories=stories, domain=pieces.domain, delivered=delivered, ordered=ordered, known=known,
+            converged=converged, waiting=frozenset(waiting.values()), lost=frozenset(waiting),
         )  # fmt: skip
 
 
@@ -57,7 +83,7 @@ ApplicationChecker = Callable[[Audience], Iterable[Violation]]
 APPLICATIONS: dict[str, ApplicationChecker] = {
     "G1": lambda found: ballots.g1(found.stories),
     "G2": lambda found: ballots.g2(found.stories),
-    "G3": lambda found: ballots.g3(found.stories, found.delivered, found.ordered),
+    "G3": lambda found: ballots.g3(found.stories, found.delivered, found.ordered, found.known),
     "G9": lambda found: application_calls.g9(found.stories),
     "G10": lambda found: ballots.g10(found.stories, found.converged, found.lost),
     "K1": lambda found: application_calls.k1(found.stories, found.converged, found.waiting, found.lost),

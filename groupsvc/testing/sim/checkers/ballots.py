@@ -19,10 +19,13 @@ from .verdict import Violation
 CLOCKS_DIFFER = 0.01
 """How much sooner than by the harness' clock a time limit may be over by a node's own."""
 
-EFFECTS = frozenset({"joined", "left", "state", "attributes", "message", "failing"})
+EFFECTS = frozenset({"joined", "left", "state", "attributes", "message", "failing", "responsive"})
 
 Times = dict[tuple[int, int], float]
 """(group, seq) -> when it happened first."""
+
+Known = dict[tuple[int, int], tuple[int, int]]
+"""(group, seq) -> up to which entry its leader knew the group when it ordered this one: at least, and at most."""
 
 
 # --- G1, G2, G8: side by side --------------------------------------------------------------------------------
@@ -122,18 +125,19 @@ def g2(stories: Stories) -> Iterator[Violation]:
 # --- G3 – G7, G10: story by story ------------------------------------------------------------------------------
 
 
-def g3(stories: Stories, delivered: Times, ordered: Times) -> Iterator[Violation]:
+def g3(stories: Stories, delivered: Times, ordered: Times, known: Known) -> Iterator[Violation]:
     """Every story is what follows from its votes; ``group_model`` has the rules of G1, G3, G6, G7, G9, G10.
 
     G4: a vote that was cast by its provider is the first that it cast in that phase; what it cast a second time, late,
-    or in another phase is nowhere. G5: a default is cast for who has failed, for whose code has raised an error, or
-    after the time limit, counted from the moment that the first node knew of the phase.
+    or in another phase is nowhere. G5: a default is cast for who has failed, for whose code has raised an error, for
+    who does not answer its daemon, or after the time limit, counted from the moment that the first node knew of the
+    phase. Who does not answer, as far as the leader knows, is not waited for until then.
     """
     phases = _fixed_phases(stories)
     for group, those in stories.groups():
         failed = _failed(stories, those)
         for story in those:
-            yield from Replay(stories, group, story, failed, phases, delivered, ordered).run()
+            yield from Replay(stories, group, story, failed, phases, delivered, ordered, known).run()
 
 
 def _failed(stories: Stories, those: list[Story]) -> dict[str, int]:
@@ -163,10 +167,10 @@ class Replay:
 
     def __init__(
         self, stories: Stories, group: int, story: Story, failed: dict[str, int], phases: dict[str, int],
-        delivered: Times, ordered: Times,
+        delivered: Times, ordered: Times, known: Known,
     ) -> None:  # fmt: skip
         self._stories, self._group, self._story = stories, group, story
-        self._phases, self._delivered, self._ordered = phases, delivered, ordered
+        self._phases, self._delivered, self._ordered, self._known = phases, delivered, ordered, known
         view = story.view
         failing = sorted((seq, one) for one, seq in failed.items() if seq <= view["seq"])
         self._model = GroupModel(view, story.began.result["attributes"], [one for _, one in failing])
@@ -253,6 +257,10 @@ class Replay:
                 yield "G5", f"{provider} is said to have failed {where}, and has not"
             elif why == "late":
                 yield from self._was_late(provider, where, seq)
+                if self._answered(provider, seq) == {False}:
+                    yield "G5", f"{provider} was waited for {where}, and did not answer its daemon"
+            elif why == "unresponsive" and self._answered(provider, seq) == {True}:
+                yield "G5", f"{provider} is said not to answer {where}, and did"
 
     def _votes_by_itself(self, provider: str) -> bool:
         """Whether its library votes for it; of somebody whose story nobody has, nobody knows."""
@@ -260,6 +268,14 @@ class Replay:
             if story.provider == provider:
                 return story.votes == "itself"
         return True
+
+    def _answered(self, provider: str, seq: int) -> set[bool | None]:
+        """Whether it answered its daemon, as far as the leader knew that ordered this entry: what may have been so."""
+        known = self._known.get((self._group, seq))
+        if known is None:
+            return {None}
+        least, most = known
+        return {self._model.answers(provider, upto) for upto in range(least, most + 1)}
 
     def _was_late(self, provider: str, where: str, seq: int) -> Iterator[tuple[str, str]]:
         running = self._model.ballot

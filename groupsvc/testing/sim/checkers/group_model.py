@@ -9,6 +9,7 @@ cannot be is said as (invariant, text):
 - G6: what changes the group stands before the outcome that says so; a rejection changes nothing. The dead leave,
   whatever the vote.
 - G7: failures have their turn first, unless they are collected.
+- G5: that a provider does not answer is said once, and once that it does again.
 - G10: nobody leaves who is not in, or fails twice.
 
 Who voted what is looked up by whoever feeds it (``Paper``): G4 and G5 are about that, and stand there.
@@ -63,6 +64,7 @@ class GroupModel:
         self.attributes = dict(attributes)
         self._collected_failures = self.collects_failures  # until the attributes were changed last
         self.ballot: Running | None = None
+        self._answers: dict[str, list[tuple[int, bool]]] = {}  # since when a provider does, or does not
         self._effects: list[tuple[str, dict[str, Any]]] = []  # of this entry, before the outcome that explains them
 
     @property
@@ -93,6 +95,7 @@ class GroupModel:
                 if id in self.providers:
                     yield "G10", f"{id} joins and is in already"
                 self.providers[id] = [id, name, data, seq]
+                self._answers[id] = [(seq, True)]
         elif kind == "left":
             for id in full["providers"]:
                 if self.providers.pop(id, None) is None:
@@ -112,6 +115,15 @@ class GroupModel:
                 yield "G10", f"{full['provider']} fails, and it has failed before or is not in"
             self.failing[full["provider"]] = None
             self.failed.add(full["provider"])
+        elif kind == "responsive":
+            said = self._answers.setdefault(full["provider"], [])
+            if said and said[-1][1] == full["does"]:
+                yield "G5", f"that {full['provider']} answers ({full['does']}) is said twice"
+            said.append((seq, full["does"]))
+
+    def answers(self, provider: str, upto: int) -> bool | None:
+        """Whether it answered its daemon, as of this entry; None: that was said before we were in, if at all."""
+        return next((does for seq, does in reversed(self._answers.get(provider, [])) if seq <= upto), None)
 
     def proposed(self, full: dict[str, Any], seq: int, fixed: int) -> Iterator[Found]:
         """A phase was opened."""

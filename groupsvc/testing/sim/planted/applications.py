@@ -45,6 +45,11 @@ BUSY = ApplicationStage(nodes=4, seconds=12.0)
 CALM = attrs.evolve(BUSY, applications=attrs.evolve(BUSY.applications, trouble_s=0.0))
 """And some that have none."""
 
+FREEZING = attrs.evolve(
+    BUSY, seconds=25.0, applications=attrs.evolve(BUSY.applications, trouble_s=4.0, troubles=("app-stop",))
+)
+"""And some that are stopped now and then, often for longer than it takes to be called unresponsive."""
+
 
 # --- Ballots ---
 
@@ -77,6 +82,20 @@ def _any_vote_counts(original: Any, self: Any, running: Any, node: Any, ballot: 
 
 def _late_at_once(original: Any, self: Any, ballot: Any, *, is_late: bool) -> Any:
     return original(self, ballot, is_late=is_late or len(self._papers) > 0)
+
+
+def _waits_for_the_silent(original: Any, self: Any, ballot: Any, *, is_late: bool) -> Any:
+    silent, self._group.unresponsive = self._group.unresponsive, set()
+    try:
+        return original(self, ballot, is_late=is_late)
+    finally:
+        self._group.unresponsive = silent
+
+
+def _silent_for_ever(original: Any, self: Any, provider: Any, *, does: bool) -> None:
+    original(self, provider, does=does)
+    if does and provider in self.providers:
+        self.unresponsive.add(provider)
 
 
 def _take_effect_when_opened(original: Any, self: Any, ballot: Any) -> None:
@@ -204,6 +223,14 @@ APPLICATIONS = (
     Planted(
         "app-first-votes-decide", "who has not voted when others have is late", "defaults before the time is over",
         ("G5",), ((chair.Chair, "_casts", always(_late_at_once)),), stage=CALM,
+    ),
+    Planted(
+        "app-the-silent-are-waited-for", "who does not answer has until the time limit", "a hung program holds all up",
+        ("G5",), ((chair.Chair, "_casts", always(_waits_for_the_silent)),), stage=FREEZING,
+    ),
+    Planted(
+        "app-silent-for-ever", "who did not answer once is never asked again", "somebody votes, and is not heard",
+        ("G5",), ((process_group.ProcessGroup, "_responds", always(_silent_for_ever)),), stage=FREEZING,
     ),
     Planted(
         "app-state-before-approval", "a state is shown as soon as it is proposed", "it is shown, and then rejected",
