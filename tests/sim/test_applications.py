@@ -14,13 +14,15 @@ from groupsvc.testing.sim.application import outcome_of
 from groupsvc.testing.sim.applications import ApplicationHabits
 from groupsvc.testing.sim.checkers.application_stories import Stories
 from groupsvc.testing.sim.checkers.group_streams import split
+from groupsvc.testing.sim.convergence import converge
 from groupsvc.testing.sim.plan import Plan, draw, draw_domain
 from groupsvc.testing.sim.planted.applications import BUSY, CALM
-from groupsvc.testing.sim.trial import run_plan
+from groupsvc.testing.sim.trial import run_plan, run_seed
 from groupsvc.testing.sim.world import World
 from groupsvc.voting import Answer
 from groupsvc.voting_words import Vote
 from groupsvc.wire.history import HistoryEvent
+from groupsvc.wire.limits import GRACE_S
 from groupsvcd.core.sessions import tellings
 
 FAULTS = ("kill", "isolate-one", "kill-group-leader")
@@ -156,6 +158,34 @@ class _Reader(random.Random):
 
     def choice(self, seq: Any) -> Any:
         return "read" if "read" in seq else seq[0]
+
+
+def test_nobody_is_asked_to_speak_on_a_connection_that_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """B2: what it says there is lost, and if it notices too late its session is over; so it must have noticed first."""
+    world = World(5, 3, voters=3, drift=False)
+    apps = world.applications
+    apps.deeds.attributes["apps-0"] = attrs.evolve(apps.deeds.attributes["apps-0"], durable=False)
+    world.run(until=2.0)
+    app = apps.at(world.nodes["n1"], "actor")
+    app.open_session()
+    world.run(until=3.0)
+    monkeypatch.setattr(apps.deeds, "rng", _Reader())
+    apps.deeds._join(app)
+    app.turn()
+    world.run(until=5.0)
+    assert app.connection is not None
+    assert app.parts
+    app.connection.break_off(process_after=GRACE_S + 1.5, daemon_after=0.0, lingers=False)
+    apps._think(app)
+    assert converge(world), world.failures
+    assert 2 == app.session
+    assert [] == [line.type for line in _lines(world) if line.op == "flush" and line.type != "ok"]
+
+
+@pytest.mark.parametrize("seed", [300725, 300780])
+def test_breaks_that_were_noticed_after_the_healing_stay_green(seed: int) -> None:
+    """B2, the check: app-2 was to speak on a connection that it alone believed in."""
+    assert () == run_seed(seed).failures
 
 
 def test_a_stopped_program_costs_its_session_and_nobody_else_anything(monkeypatch: pytest.MonkeyPatch) -> None:

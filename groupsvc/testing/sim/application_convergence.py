@@ -1,9 +1,9 @@
 """Liveness of applications: after everything is healed their sessions stand, and what they began has ended (G10, K1).
 
 Nobody begins anything, and everybody votes for whatever is open. Then every call ends, no ballot runs, nobody waits for
-a turn or for a window, and nobody is failing; every process that runs has a session that is CONNECTED. All who are in a
-group see the same providers: themselves, and no ghosts. Then each says one thing more, flushes it, and catches up: all
-are told of it.
+a turn or for a window, and nobody is failing; every process that runs has a session that is CONNECTED, on a connection
+that is whole: who has not noticed a break yet has the worst of it before him. All who are in a group see the same
+providers: themselves, and no ghosts. Then each says one thing more, flushes it, and catches up: all are told of it.
 
 Groups that wait for their disks for ever are not asked for anything (see ``group_convergence``). A group whose quorum
 is lost ends, and seems well until it does: nobody is asked to speak before those who were in it have been told.
@@ -55,6 +55,8 @@ def application_disagreement(world: World) -> str:
         if app.machine is None or app.machine.state is not SessionState.CONNECTED:
             state = "has no session" if app.machine is None else f"is {app.machine.state.value}"
             return f"{app.name} at {app.node.name} {state}"
+        if app.connection is not None and app.connection.is_broken:
+            return f"{app.name} at {app.node.name} does not know yet that its connection is broken"
         if calls_without_reason(app, waiting):
             return f"{app.name} has {len(calls_without_reason(app, waiting))} calls open"
     return _unfinished(world, waiting) or _ghosts(world, waiting) or _in_what_ends(world, waiting)
