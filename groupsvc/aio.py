@@ -414,8 +414,9 @@ class Group(Reader, JoinedGroup):
         self._pump.check_usable()
         asking.check_may_wait_for_machine(self._membership, "flush", is_callback=self._pump.is_callback)
         own = self._membership.own
-        done = await self._pump.wait_until(lambda: own.is_idle or own.error is not None, until)
-        error, own.error = own.error, None
+        since = own.told
+        done = await self._pump.wait_until(lambda: own.is_idle or own.failures > since, until)
+        error = own.take_error(since)
         if error is not None:
             raise error
         if not done:

@@ -241,10 +241,10 @@ class Group(Reader, JoinedGroup):
         membership = self._membership
         asking.check_may_wait_for_machine(membership, "flush", is_callback=self._pump.is_callback)
         own = membership.own
-        done = self._pump.wait_until(lambda: own.is_idle or own.error is not None, until)
+        since = own.told
+        done = self._pump.wait_until(lambda: own.is_idle or own.failures > since, until)
         with self._pump.lock:
-            error, own.error = own.error, None
-            ids = own.ids()
+            error, ids = own.take_error(since), own.ids()
         if error is not None:
             raise error
         if not done:
