@@ -379,10 +379,11 @@ class Group(Reader, JoinedGroup):
 
     async def multicast(self, payload: bytes) -> MessageId:
         """A message to all, in one order with everything else; waits only if too many are on their way."""
-        data, membership = check.payload(payload, self.name), self._membership
-        own = membership.own
+        return await self._multicast(check.payload(payload, self.name), clock.now() + self._default_timeout)
+
+    async def _multicast(self, data: bytes, until: float) -> MessageId:
+        membership, own = self._membership, self._membership.own
         while (message := self._try(data)) is None:
-            until = clock.now() + self._default_timeout
             if not await self._pump.wait_until(lambda: own.has_room(len(data)) or membership.has_ended, until):
                 text = f"could not send a message to group {self.name!r}: those before it do not come back"
                 raise TimedOut(text, group=self.name)
@@ -409,13 +410,12 @@ class Group(Reader, JoinedGroup):
 
     async def flush(self, timeout: float | None = None) -> None:
         """Returns when all of my messages have been delivered here; ``OutcomeUnknown(ids)`` if that is not known."""
-        wait = check.seconds(timeout, self._default_timeout)
+        wait = self._seconds_to_wait("flush", timeout)
         until = clock.now() + wait
-        self._pump.check_usable()
-        asking.check_may_wait_for_machine(self._membership, "flush", is_callback=self._pump.is_callback)
         own = self._membership.own
-        done = await self._pump.wait_until(lambda: own.is_idle or own.error is not None, until)
-        error, own.error = own.error, None
+        since = own.told
+        done = await self._pump.wait_until(lambda: own.is_idle or own.failures > since, until)
+        error = own.take_error(since)
         if error is not None:
             raise error
         if not done:
@@ -426,11 +426,18 @@ class Group(Reader, JoinedGroup):
 
     async def wait_for(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
         """Wait until ``ready()``, which is asked whenever something has happened here; False if it is not in time."""
-        self._pump.check_usable()
-        asking.check_may_wait_for_machine(self._membership, "wait", is_callback=self._pump.is_callback)
-        membership, wait = self._membership, check.seconds(timeout, self._default_timeout)
-        await self._pump.wait_until(lambda: ready() or membership.nothing_more, clock.now() + wait)
+        return await self._wait_for(ready, clock.now() + self._seconds_to_wait("wait", timeout))
+
+    async def _wait_for(self, ready: Callable[[], bool], until: float) -> bool:
+        membership = self._membership
+        await self._pump.wait_until(lambda: ready() or membership.nothing_more, until)
         return ready()
+
+    def _seconds_to_wait(self, what: str, timeout: float | None) -> float:
+        """Of a call that waits for the machine, too; refused where it would wait for itself."""
+        self._pump.check_usable()
+        asking.check_may_wait_for_machine(self._membership, what, is_callback=self._pump.is_callback)
+        return check.seconds(timeout, self._default_timeout)
 
     async def _let_machine_catch_up(self, what: str, until: float) -> None:
         """Everything that was told so far is to be applied and shown."""
@@ -448,8 +455,7 @@ class Group(Reader, JoinedGroup):
 
     async def sync(self, timeout: float | None = None) -> int:
         """Returns once everything that was ordered before the call has been delivered here: the number of it."""
-        asking.check_may_wait_for_machine(self._membership, "sync", is_callback=self._pump.is_callback)
-        until = clock.now() + check.seconds(timeout, self._default_timeout)
+        until = clock.now() + self._seconds_to_wait("sync", timeout)
         seq = cast(int, await self._finish(asking.sync(self._pump.machine, self._membership), timeout))
         await self._let_machine_catch_up("catch up with", until)
         return seq

@@ -194,15 +194,16 @@ class Group(Reader, JoinedGroup):
 
     def multicast(self, payload: bytes) -> MessageId:
         """A message to all, in one order with everything else; waits only if too many are on their way."""
-        data, membership = check.payload(payload, self.name), self._membership
-        own = membership.own
+        data = check.payload(payload, self.name)
         message = self._try(data)
-        while message is None:
-            until = clock.now() + self._default_timeout
+        return self._multicast(data, clock.now() + self._default_timeout) if message is None else message
+
+    def _multicast(self, data: bytes, until: float) -> MessageId:
+        membership, own = self._membership, self._membership.own
+        while (message := self._try(data)) is None:
             if not self._pump.wait_until(lambda: own.has_room(len(data)) or membership.has_ended, until):
                 text = f"could not send a message to group {self.name!r}: those before it do not come back"
                 raise TimedOut(text, group=self.name)
-            message = self._try(data)
         return message
 
     def multicast_nowait(self, payload: bytes) -> MessageId:
@@ -235,16 +236,13 @@ class Group(Reader, JoinedGroup):
 
     def flush(self, timeout: float | None = None) -> None:
         """Returns when all of my messages have been delivered here; ``OutcomeUnknown(ids)`` if that is not known."""
-        wait = check.seconds(timeout, self._default_timeout)
+        wait = self._seconds_to_wait("flush", timeout)
         until = clock.now() + wait
-        self._pump.check_usable()
-        membership = self._membership
-        asking.check_may_wait_for_machine(membership, "flush", is_callback=self._pump.is_callback)
-        own = membership.own
-        done = self._pump.wait_until(lambda: own.is_idle or own.error is not None, until)
+        own = self._membership.own
+        since = own.told
+        done = self._pump.wait_until(lambda: own.is_idle or own.failures > since, until)
         with self._pump.lock:
-            error, own.error = own.error, None
-            ids = own.ids()
+            error, ids = own.take_error(since), own.ids()
         if error is not None:
             raise error
         if not done:
@@ -257,11 +255,18 @@ class Group(Reader, JoinedGroup):
 
         For those who build on a machine: messages were applied, for example. It ends with the membership.
         """
-        self._pump.check_usable()
-        asking.check_may_wait_for_machine(self._membership, "wait", is_callback=self._pump.is_callback)
-        membership, wait = self._membership, check.seconds(timeout, self._default_timeout)
-        self._pump.wait_until(lambda: ready() or membership.nothing_more, clock.now() + wait)
+        return self._wait_for(ready, clock.now() + self._seconds_to_wait("wait", timeout))
+
+    def _wait_for(self, ready: Callable[[], bool], until: float) -> bool:
+        membership = self._membership
+        self._pump.wait_until(lambda: ready() or membership.nothing_more, until)
         return ready()
+
+    def _seconds_to_wait(self, what: str, timeout: float | None) -> float:
+        """Of a call that waits for the machine, too; refused where it would wait for itself."""
+        self._pump.check_usable()
+        asking.check_may_wait_for_machine(self._membership, what, is_callback=self._pump.is_callback)
+        return check.seconds(timeout, self._default_timeout)
 
     def _let_machine_catch_up(self, what: str, until: float) -> None:
         """Everything that was told so far is to be applied and shown."""
@@ -281,8 +286,7 @@ class Group(Reader, JoinedGroup):
 
     def sync(self, timeout: float | None = None) -> int:
         """Returns once everything that was ordered before the call has been delivered here: the number of it."""
-        asking.check_may_wait_for_machine(self._membership, "sync", is_callback=self._pump.is_callback)
-        until = clock.now() + check.seconds(timeout, self._default_timeout)
+        until = clock.now() + self._seconds_to_wait("sync", timeout)
         seq = cast(int, self._finish(asking.sync(self._pump.machine, self._membership), timeout))
         self._let_machine_catch_up("catch up with", until)
         return seq

@@ -14,6 +14,7 @@ between any two steps: what counts is the queue itself, and the sum of bytes is 
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Callable
 from typing import NewType
@@ -55,7 +56,10 @@ class OwnMessages:
         self._count = 0
         self._bytes = 0
         self.comes_in_bursts = False  # several went with the last request
-        self.error: GroupServiceError | None = None
+        self.error: GroupServiceError | None = None  # what ``flush`` has to say
+        self.failures = 0
+        self.told = 0  # of them, how many somebody was told of
+        self._is_over = False
 
     # --- The program's side ---
 
@@ -132,9 +136,8 @@ class OwnMessages:
                 self._on_the_way.remove(request)
                 self._count -= request.count
                 self._bytes -= sum(map(len, request.payloads[-request.count :]))
-                if self.error is None:
-                    what, ids = f"send messages to group {group!r}", self._ids(request.first, request.count)
-                    self.error = error_of(problem, what, group=group, ids=ids)
+                what, ids = f"send messages to group {group!r}", self._ids(request.first, request.count)
+                self._fail(error_of(problem, what, group=group, ids=ids))
                 return
 
     def is_waiting_for(self, id: int) -> bool:
@@ -150,7 +153,29 @@ class OwnMessages:
         self._queue.clear()
         self._count = self._bytes = 0
         text = f"it is not known whether {len(ids)} messages to group {group!r} were delivered: {why}"
-        self.error = OutcomeUnknown(text, ids, group=group)
+        self._fail(OutcomeUnknown(text, ids, group=group))
+        self._is_over = True
+
+    def _fail(self, error: GroupServiceError) -> None:
+        """Failures that nobody was told of yet are told as one; what is not known outweighs what did not happen."""
+        untold = self.error if self.told < self.failures else None
+        self.failures += 1
+        if isinstance(untold, OutcomeUnknown):
+            more = error.ids if isinstance(error, OutcomeUnknown) else ()
+            self.error = OutcomeUnknown(str(untold), (*untold.ids, *more)[:IDS_SHOWN_MAX], group=untold.group)
+        elif untold is None or isinstance(error, OutcomeUnknown):
+            self.error = error
+
+    def take_error(self, since: int) -> GroupServiceError | None:
+        """What has failed after the first ``since`` failures. All who wait are told, each with an error of its own.
+
+        Who comes later is not told again, unless nothing can be sent any more: then there is nothing else to say.
+        """
+        if self.failures <= since:
+            return None
+        if not self._is_over:
+            self.told = self.failures
+        return copy.copy(self.error)
 
     def ids(self) -> tuple[str, ...]:
         """Those that have not come back."""

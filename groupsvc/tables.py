@@ -26,6 +26,7 @@ import attrs
 import msgspec
 
 from . import arguments as check
+from . import clock
 from .errors import OutcomeUnknown, UsageError
 from .events import Message
 from .wire.limits import CHECKPOINT_BLOCK_BYTES_MAX, PAYLOAD_BYTES_MAX
@@ -74,8 +75,9 @@ _rows_decoder: msgspec.msgpack.Decoder[list[Row]] = msgspec.msgpack.Decoder(list
 
 @attrs.define
 class _Waiting:
-    """Somebody waits for his own write to be applied."""
+    """Somebody waits for his own write to be applied; there were so many ``failures`` before."""
 
+    failures: int
     is_done: bool = False
     result: bool = False
 
@@ -162,11 +164,12 @@ class Rows(Mapping[str, bytes]):
         size = 0
         for key in sorted(self._rows):
             row = self._rows[key]
-            if rows and size + len(row.value) > BLOCK_BYTES:
+            row_bytes = len(_encoder.encode(row))
+            if rows and size + row_bytes > BLOCK_BYTES:
                 yield _encoder.encode(rows)
                 rows, size = [], 0
             rows.append(row)
-            size += len(row.key) + len(row.value)
+            size += row_bytes
         if rows:
             yield _encoder.encode(rows)
 
@@ -192,8 +195,8 @@ class Rows(Mapping[str, bytes]):
     def _write(
         self, kind: Literal["put", "delete", "cas"], key: str, value: bytes | None, expected: bytes | None = None
     ) -> tuple[Write, bytes]:
-        if not isinstance(key, str) or not 1 <= len(key) <= KEY_CHARS_MAX:
-            raise UsageError(f"a key is a string of 1 to {KEY_CHARS_MAX} characters, not {key!r:.60}")
+        if not check.text(key, "a key", KEY_CHARS_MAX):
+            raise UsageError("a key has at least one character")
         for name, given in (("value", value), ("expected", expected)):
             if given is not None and (not isinstance(given, bytes) or len(given) > VALUE_BYTES_MAX):
                 raise UsageError(f"{name} is {given!r:.60}; it must be at most {VALUE_BYTES_MAX} bytes")
@@ -207,7 +210,7 @@ class Rows(Mapping[str, bytes]):
         if waiting.is_done:
             return True
         own, applying = membership.own, membership.applying
-        return own.error is not None and own.is_idle and applying is not None and applying.is_idle
+        return own.failures > waiting.failures and own.is_idle and applying is not None and applying.is_idle
 
     def _not_known(self, group: JoinedGroup, write: Write) -> OutcomeUnknown:
         """A write has not come back. Whether it was the one that was refused, nobody can tell from here."""
@@ -261,12 +264,13 @@ class Table(Rows):
 
     def _finish(self, write: Write, payload: bytes, timeout: float | None) -> bool:
         group, membership = self.group, self.group._membership
-        waiting = self._waiting[write.number] = _Waiting()
+        until = clock.now() + group._seconds_to_wait("write to the table", timeout)  # before anything is sent
+        waiting = self._waiting[write.number] = _Waiting(membership.own.failures)
         try:
-            group.multicast(payload)
-            group.wait_for(lambda: self._is_over(waiting, membership), timeout)
+            group._multicast(payload, until)
+            group._wait_for(lambda: self._is_over(waiting, membership), until)
             if not waiting.is_done:
-                raise self._not_known(group, write) from membership.own.error
+                raise self._not_known(group, write)
             return waiting.result
         finally:
             del self._waiting[write.number]
@@ -314,12 +318,13 @@ class AioTable(Rows):
 
     async def _finish(self, write: Write, payload: bytes, timeout: float | None) -> bool:
         group, membership = self.group, self.group._membership
-        waiting = self._waiting[write.number] = _Waiting()
+        until = clock.now() + group._seconds_to_wait("write to the table", timeout)  # before anything is sent
+        waiting = self._waiting[write.number] = _Waiting(membership.own.failures)
         try:
-            await group.multicast(payload)
-            await group.wait_for(lambda: self._is_over(waiting, membership), timeout)
+            await group._multicast(payload, until)
+            await group._wait_for(lambda: self._is_over(waiting, membership), until)
             if not waiting.is_done:
-                raise self._not_known(group, write) from membership.own.error
+                raise self._not_known(group, write)
             return waiting.result
         finally:
             del self._waiting[write.number]

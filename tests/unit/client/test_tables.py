@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import groupsvc
 from groupsvc import aio
 from groupsvc.events import Message
-from groupsvc.tables import BLOCK_BYTES, VALUE_BYTES_MAX, AioTable, Rows, Table, Write, _encoder
+from groupsvc.tables import BLOCK_BYTES, VALUE_BYTES_MAX, AioTable, Row, Rows, Table, Write, _encoder
 from groupsvc.views import View
 from groupsvc.voting_words import Vote
 from groupsvc.wire import client_messages as wire
@@ -69,6 +70,12 @@ class TestRows:
         restored = Rows()
         restored.restore(blocks)
         assert dict(rows) == dict(restored)
+
+    def test_blocks_are_measured_in_bytes_however_short_the_rows_look(self) -> None:
+        rows = Rows()
+        names = (chr(0x4E00 + number // 300) + chr(0x4E00 + number % 300) for number in range(90_000))
+        rows.restore([_encoder.encode([Row(name, b"", 1 << 32) for name in names])])
+        assert max(map(len, rows.snapshot())) <= groupsvc.limits.CHECKPOINT_BLOCK_BYTES_MAX
 
     def test_restoring_forgets_what_was_there(self) -> None:
         rows = filled(write("put", "a", b"1"))
@@ -138,7 +145,14 @@ class TestTable:
         with daemon_on_a_socket() as daemon, groupsvc.connect(daemon.address) as session:
             table = Table()
             session.join("db", machine=table)
-            for key, value in (("", b"1"), (3, b"1"), ("a", "text"), ("a", None), ("a", b"x" * (1 << 20))):
+            for key, value in (
+                ("", b"1"),
+                ("\ud800", b"1"),
+                (3, b"1"),
+                ("a", "text"),
+                ("a", None),
+                ("a", b"x" * (1 << 20)),
+            ):
                 with pytest.raises(groupsvc.UsageError):
                     table.put(key, value)  # type: ignore[arg-type]
 
@@ -168,8 +182,45 @@ class TestTable:
             group = session.join("db", machine=table)
             table.put("a", b"1")
             assert group.wait_for(lambda: "c" in table)
+            group.sync()
             assert 1 == len(found)
             assert "inside a callback" in found[0]
+            assert {"a": b"1", "c": b"1"} == dict(table), "what is refused is not written"
+
+    def test_a_wrong_timeout_writes_nothing(self) -> None:
+        with daemon_on_a_socket() as daemon, groupsvc.connect(daemon.address) as session:
+            table = Table()
+            group = session.join("db", machine=table)
+            with pytest.raises(groupsvc.UsageError, match="timeout"):
+                table.put("a", b"1", timeout=-1)
+            group.sync()
+            assert {} == dict(table)
+
+    def test_the_timeout_counts_also_while_there_is_no_room(self) -> None:
+        def silent(ask: wire.AnyClientRequest) -> list[wire.AnyClientReply] | None:
+            return [] if isinstance(ask, wire.Multicast) else None
+
+        with daemon_on_a_socket(silent) as daemon, groupsvc.connect(daemon.address) as session:
+            table = Table()
+            group = session.join("db", machine=table)
+            for _ in range(groupsvc.limits.OUTSTANDING_MAX):
+                group.multicast_nowait(b"x")
+            began = time.monotonic()
+            with pytest.raises(groupsvc.TimedOut):
+                table.put("a", b"1", timeout=0.05)
+            assert time.monotonic() - began < 10.0
+
+    def test_in_asyncio_a_refused_write_is_not_written_either(self) -> None:
+        async def scene(address: str) -> None:
+            table = AioTable()
+            async with aio.connect(address) as session, session.join("db", machine=table) as group:
+                with pytest.raises(groupsvc.UsageError, match="timeout"):
+                    await table.put("a", b"1", timeout=-1)
+                await group.sync()
+                assert {} == dict(table)
+
+        with daemon_on_a_socket() as daemon:
+            asyncio.run(scene(daemon.address))
 
     def test_in_asyncio_it_is_the_same(self) -> None:
         async def scene(address: str) -> None:
