@@ -98,7 +98,7 @@ def test_b3_sees_a_checkpoint_take_more_with_it_than_all_have() -> None:
 
 
 def test_b3_asks_nothing_of_a_disk_for_its_own_process_of_before() -> None:
-    """B3 speaks of survivors: e died with less than its list says all have, and comes back to a log that begins later."""
+    """B3 speaks of survivors: e died with less than its list says all have, and returns to a log that begins later."""
     lines = honest_group()
     place = find(lines, "delivered", group=GROUP, node="d", seq=8)
     line = lines[place]

@@ -95,9 +95,9 @@ def b3(stream: GroupStream) -> Iterator[Violation]:
 
     *Kept*: nothing is thrown away that a member lacks, unless it may lag by more than the whole history (GS-12), which
     nobody does before so many entries were ordered. What a leader says that all have, all who are in its list have
-    delivered; and no more than that goes with a checkpoint. A disk owes nothing to an earlier process on itself, which is
-    dead and no survivor: C comes back, its list has the C of before, and takes over a log that begins behind what that
-    one had delivered. A leader that says what all have goes by its list all the same.
+    delivered; and no more than that goes with a checkpoint. A disk owes nothing to an earlier process on itself, which
+    is dead and no survivor: C comes back, its list has the C of before, and it takes over a log that begins behind what
+    that one had delivered. A leader that says what all have goes by its list all the same.
 
     *Delivered*, at the end of a converged run: what anyone delivered, even one who died, everybody who still follows
     has delivered or begun behind; entries that a forced view lost are not asked for. High-water marks are enough: B4
