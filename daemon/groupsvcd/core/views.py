@@ -54,6 +54,11 @@ class View(msgspec.Struct, frozen=True, array_like=True):
         """|S| - k + 1: so many servers share one with every k of them, so they know all that was stable."""
         return len(self.servers) - self.k + 1
 
+    @property
+    def promises_its_leader_needs(self) -> int:
+        """Not more than k: who led the view to its end has all that was numbered in it (see ``granted``)."""
+        return min(self.k, self.promises_needed)
+
     def as_answer(self) -> dict[str, Any]:
         """The view as plain data."""
         return {

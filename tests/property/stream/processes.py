@@ -99,6 +99,7 @@ class Process:
         self.granted: Granted | None = None
         self.recovery: Recovery | None = None
         self.sequencer: Sequencer | None = None
+        self.led = 0  # the newest epoch that was ours to number in
         self.origins = DuplicateFilter({}, 100_000)
         self.outbox: list[bytes] = []  # what we submitted, from number 1 on
 
@@ -236,12 +237,19 @@ class Process:
             return
         server = self._as_server()
         self._stop()
-        granted = Granted(STREAM, self.name, view, base, is_up=lambda name: True, opened=self._enough_opened)
+        granted = Granted(
+            STREAM, self.name, view, base, is_up=lambda name: True, opened=self._enough_opened,
+            has_led=self.has_led(base),
+        )  # fmt: skip
         if granted.recognises(self.node):
             self.granted = granted
             self.recovery = Recovery(server, view.epoch, granted, TIMERS)
             self.replica.servers, server.k = view.names, view.k
             self.recovery.begin()
+
+    def has_led(self, base: View) -> bool:
+        """Whether we have everything that was numbered in this view, because we numbered it."""
+        return self.led == base.epoch and self.replica.is_whole
 
     def _enough_opened(self) -> None:
         if self.recovery is not None:
@@ -256,6 +264,7 @@ class Process:
         if server.promised != view.epoch:
             return
         self.clerk.takes_over(self)
+        self.led = view.epoch
         server.learn_stable(server.log.last)
         self.origins = DuplicateFilter({}, 100_000)
         for seq, (origin, incarnation, n, _) in enumerate(self.log, 1):
@@ -403,6 +412,13 @@ class Clerk:
     def survivors(self) -> list[str]:
         """Servers of the active view whose processes live."""
         return [name for name, which in self.active.servers if name in self.alive and self.alive[name].node[1] == which]
+
+    def successor(self, left: list[str]) -> str:
+        """Who of these survivors can take over from the active view; "" if nobody can."""
+        leader = self.active.leader
+        if leader in left and self.alive[leader].has_led(self.active):
+            return leader if len(left) >= self.active.promises_its_leader_needs else ""
+        return left[0] if len(left) >= self.active.promises_needed else ""
 
     # --- Processes ---
 

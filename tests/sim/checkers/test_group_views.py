@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 from groupsvc.testing.sim.checkers import GROUPS, check
@@ -119,6 +120,17 @@ def test_v4_sees_a_log_recovered_from_too_few() -> None:
     place = find(lines, "promise", group=GROUP, epoch=20, node="f")
     assert {"V4"} == red(changed(lines, place, node="c"))
     assert {"V4"} == red(changed(lines, place, inc=9))
+
+
+def test_v4_asks_less_of_the_process_that_led_the_base_and_of_no_other() -> None:
+    """With k = 1 the promises of all three are needed, unless d itself goes on, which led epoch 12."""
+    lines = honest_group()
+    base = GroupStream(GROUP, lines, {}, converged=False, end=len(lines)).views[12]
+    for k, of_others in ((1, 3), (2, 2), (3, 1)):
+        view = attrs.evolve(base, k=k)
+        assert (min(k, of_others), of_others) == (view.promises_needed_by(("d", 1)), view.promises_needed_by(("e", 1)))
+        assert of_others == view.promises_needed_by(("d", 2))
+        assert of_others == attrs.evolve(view, active_at=None).promises_needed_by(("d", 1))
 
 
 def test_one_report_from_above_the_base_is_enough() -> None:

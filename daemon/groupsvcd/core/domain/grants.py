@@ -190,7 +190,7 @@ class Grants:
         for group in self.directory.groups.with_servers_gone():
             if self._is_lost(group):
                 since = lost[group.id] = self._lost_since.get(group.id, self.turn.now)
-                if self.turn.now - since >= 2 * self._timers.leader_silent:
+                if self.turn.now - since >= self._patience(group):
                     self._go_on_without(group, since)
         self._lost_since = lost
         self._orphans = {group_id: found for group_id, found in self._orphans.items() if group_id in lost}
@@ -199,6 +199,16 @@ class Grants:
         if group.on_quorum_lost == "wait" or (group.pending is not None and group.pending.forced):
             return False
         return self.directory.groups.servers_gone(group) >= group.active.k
+
+    def _patience(self, group: Group) -> float:
+        """How long a quorum is to be lost. If the leader lives and is to lead on, it needs fewer promises than others.
+
+        It has then asked for activation in time, or is declared down itself.
+        """
+        active, pending, groups = group.active, group.pending, self.directory.groups
+        leader = next(server for server in active.servers if server[0] == active.leader)
+        leads_on = pending is not None and pending.leader == active.leader and groups.is_server_up(group, leader)
+        return 2 * (self._timers.lease if leads_on else self._timers.leader_silent)
 
     def _go_on_without(self, group: Group, since: float) -> None:
         if group.on_quorum_lost == "dissolve":

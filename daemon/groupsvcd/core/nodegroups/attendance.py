@@ -40,13 +40,14 @@ class Attendance:
         """Whether it was silent for a lease."""
         return self._turn.now - self._heard_at.get(server, -math.inf) > self._timers.lease
 
-    def is_to_wait(self, view: View) -> bool:
+    def is_to_wait(self, view: View, *, is_whole: bool) -> bool:
         """Whether so few servers of our view are heard, we included, that another could not be recovered from it.
 
-        If not even k are, there is nothing to go on with: then we fall silent over it, and another is asked for.
+        If our log is whole, k are enough for both. If not even k are heard, there is nothing to go on with: then we
+        fall silent over it, and another is asked for.
         """
         heard = sum(1 for name in view.names if name == self._turn.node or not self.is_mute(name))
-        return view.k <= heard < view.promises_needed
+        return view.k <= heard < (view.promises_its_leader_needs if is_whole else view.promises_needed)
 
     def note(self, node: NodeId, upto: int) -> bool:
         """A member has delivered so much; whether it had not been heard for long."""

@@ -15,6 +15,7 @@ from ..peer_messages import Block, Refused, Repair
 from ..stream.fast import FastReceiver, FastReplica, FastServer
 from ..stream.receiver import Receiver
 from ..stream.server import Server
+from ..views import Server as ServerId
 from ..views import View
 from .fast_leading import FastLeading
 from .fast_recovery import FastGranted, FastRecovery
@@ -52,6 +53,7 @@ class FastSeat(Seat):
             self.group.id, self.turn.node, view, base, is_up=lambda name: self._is_up_as(name, view, base),
             opened=self._enough_opened, members=self.inheritance.heritage().members, is_member_up=self.station.is_up,
             is_patient=lambda: isinstance(self.recovery, FastRecovery) and self.recovery.is_patient,
+            has_led=self._has_led(base),
         )  # fmt: skip
 
     def _new_recovery(self, server: Server, view: View, granted: Granted) -> FastRecovery:
@@ -97,12 +99,6 @@ class FastSeat(Seat):
             return role.epoch >= self._bound  # what was stable then; who promised skips nothing, as it delivers nothing
         return super()._can_take(message)
 
-    @property
-    def is_orphan(self) -> bool:
-        """Whether all who hold the stream are down, and we are not one of them."""
-        servers = self.group.roll.servers
-        return (
-            bool(servers)
-            and self._mine not in servers
-            and all(isinstance(which, int) and self.station.is_down((name, which)) for name, which in servers)
-        )
+    def holds_for(self, servers: tuple[ServerId, ...]) -> bool:
+        """Whether the group can go on from our copy: who has promised is a server, whatever it was."""
+        return self._mine in servers

@@ -51,8 +51,8 @@ from ..peer_messages import (
 from ..stream.receiver import Receiver
 from ..stream.replica import Replica
 from ..stream.server import Server
+from ..views import NodeId, View
 from ..views import Server as ServerId
-from ..views import View
 from .complaints import Complaints
 from .granted import Granted
 from .inheritance import GroupRecovery, Inheritance
@@ -86,6 +86,7 @@ class Seat:
         self.leading: Leading | None = None
         self._granted: Granted | None = None
         self._promised_view: View | None = None
+        self._led: tuple[int, NodeId] = (0, ("", 0))  # the newest epoch that was ours to number in, and who we were
         self._activate = activate
         self._complaints = Complaints(self)
         self.inheritance = Inheritance(group, replica)
@@ -217,8 +218,12 @@ class Seat:
     def _new_granted(self, view: View, base: View) -> Granted:
         return Granted(
             self.group.id, self.turn.node, view, base, is_up=lambda name: self._is_up_as(name, view, base),
-            opened=self._enough_opened,
+            opened=self._enough_opened, has_led=self._has_led(base),
         )  # fmt: skip
+
+    def _has_led(self, base: View) -> bool:
+        """Whether this very process has led the view before, and has everything that it numbered."""
+        return self._led == (base.epoch, self.station.me) and self.replica.is_whole
 
     def take_grant(self, view: View, base: View) -> None:
         """The directory wants us to lead in ``view``."""
@@ -276,6 +281,7 @@ class Seat:
         if server.log.last > server.stable:
             self.turn.journal("stable", group=self.group.id, epoch=view.epoch, seq=server.log.last)
         server.learn_stable(server.log.last)  # k hold all of it, and nobody else can be given an older epoch
+        self._led = (view.epoch, self.station.me)
         self.leading = self._new_leading(server, view)
         self.leading.start(opened_by, tail_may_be_lost=self.replica.tail_may_be_lost)
         if self.group.is_leaving:
@@ -547,6 +553,7 @@ class Seat:
         """The name server says that this view is active."""
         if self.leading is not None and view.epoch > self.leading.view.epoch:
             self.stop_leading()
+        self._complaints.newest = view
         role, is_in = self.role, self._mine in view.servers
         if isinstance(role, Server) and not is_in and role.log.accepted < view.epoch >= self.epoch:
             # Nobody of that view gets through to us, or only some: a receiver asks whom it can.
@@ -559,16 +566,9 @@ class Seat:
         if self.leading is not None:
             self.leading.flush()
 
-    @property
-    def is_orphan(self) -> bool:
-        """Whether all who hold the stream are down, and we are not one of them."""
-        role = self.role
-        if isinstance(role, Server) and role.complete:
-            return False
-        servers = self.group.roll.servers
-        return bool(servers) and all(
-            isinstance(which, int) and self.station.is_down((name, which)) for name, which in servers
-        )
+    def holds_for(self, servers: tuple[ServerId, ...]) -> bool:
+        """Whether the group can go on from our copy, if these servers are down."""
+        return isinstance(self.role, Server) and self.role.complete
 
     @property
     def deadline(self) -> float:

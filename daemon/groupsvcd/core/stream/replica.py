@@ -91,6 +91,11 @@ class Replica:
         return min(self.stable_said, self.library.complete_upto)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether no payload is missing of what is in the log."""
+        return self.library.complete_upto >= self.log.last
+
+    @property
     def settled(self) -> int:
         """Up to where the log of any later epoch has what this copy has."""
         return self.stable

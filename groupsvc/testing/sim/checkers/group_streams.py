@@ -69,6 +69,11 @@ class GroupView:
         """So many of its servers know all that can have been stable in it."""
         return len(self.names) - self.k + 1
 
+    def promises_needed_by(self, part: Part) -> int:
+        """The process that led it has all that was numbered in it: k are enough for that one to go on."""
+        led = self.active_at is not None and part == (self.active_at.node, self.active_at.inc)
+        return min(self.k, self.promises_needed) if led else self.promises_needed
+
 
 class GroupStream:
     """One group, from its formation on."""

@@ -85,8 +85,9 @@ def v4(stream: GroupStream) -> Iterator[Violation]:
     the one that the group was formed with.
 
     *From enough*: when the log of an active view is ``recovered``, at least |S| - k + 1 servers of its base have
-    promised the epoch; or one has promised that had installed a view above the base, whose log has it all. In forced
-    views neither is asked, nor in the first.
+    promised the epoch, or min(k, |S| - k + 1) if the recovering process is the one that led the base; or one has
+    promised that had installed a view above the base, whose log has it all. In forced views none of this is asked,
+    nor in the first.
 
     *Not before*: nobody orders in an epoch before its ``view_active``, and nothing is delivered in it until then but
     what was announced stable, or delivered, in a lower one. In the step that makes it active the order of the lines
@@ -140,7 +141,7 @@ def _from_enough(stream: GroupStream) -> Iterator[Violation]:
                 continue
             who = promised.get(line.epoch, set())
             count = len(who.intersection(base.servers)) if base.servers else len({n for n, _ in who} & {*base.names})
-            if count < base.promises_needed:
+            if count < base.promises_needed_by((line.node, line.inc)):
                 text = (
                     f"{line.node} recovered epoch {line.epoch} with {count} promises of the servers of {base.epoch},"
                     f" which are {base.servers or base.names} with k = {base.k}"

@@ -49,6 +49,13 @@ ON_DISKS = attrs.evolve(QUICK, attributes={"durable": True}, parameters={"durabl
 """Disks hold the stream."""
 
 
+ONE_COPY = attrs.evolve(LOSSY, attributes={"commit_k": 1})
+"""An entry is stable with the leader alone, and whoever takes over has to ask everybody."""
+
+ONE_DISK = attrs.evolve(ON_DISKS, attributes={"commit_k": 1, "durable": True}, burst=8, think_s=0.1)
+"""The same with disks: what one other has written is stable, though the leader has not."""
+
+
 FAST = attrs.evolve(
     THREE_OF_FIVE, nodes=6, burst=2, gap_s=2.0, seconds=25.0, attributes={"delivery": "fast", "sync_window": 5}
 )
@@ -106,6 +113,10 @@ def _count_everybody(original: Any, self: Any, reports: dict[str, Promised]) -> 
         return list(reports)
     result: list[str] | None = original(self, reports)
     return result
+
+
+def _has_led_by_name(original: Any, self: Any, base: View) -> bool:
+    return str(self.turn.node) == base.leader
 
 
 def _recognise_the_name(original: Any, self: Any, candidate: Any) -> bool:
@@ -248,6 +259,18 @@ GROUP_RECOVERY = (
         "group-promises-of-anybody", "promises counted outside S", "stable entries are lost",
         (*LOST, "V4"), ((granted.Granted, "counting", always(_count_everybody)),),
         faults=("kill-group-leader", "isolate-group-leader"), stage=LOSSY, first_seed=16,
+    ),
+    Planted(
+        "group-successor-needs-k", "whoever takes over needs no more promises than the one that led",
+        "stable entries are lost",
+        (*LOST, "V4"), ((seat.Seat, "_has_led", instead(lambda self, base: True)),),
+        faults=("group-stale-tail", "kill-group-leader", "cut-group-leader"), stage=ONE_COPY,
+    ),
+    Planted(
+        "group-name-has-led", "a leader that was started again counts as the one that led",
+        "stable entries are lost",
+        (*LOST, "V4"), ((seat.Seat, "_has_led", always(_has_led_by_name)),),
+        faults=("kill-group-leader", "power-loss-all", "kill-group-servers"), stage=ONE_DISK,
     ),
     Planted(
         "group-longest-log-wins", "choosing by last seq without the accepted epoch", "two entries at one seq",

@@ -393,6 +393,17 @@ def test_a_forced_view_whose_server_has_lost_the_group_is_granted_to_the_others(
     assert [ContinueGroup(office.id, pending.epoch, "f", (F,))] == office.ordered
 
 
+def test_a_leader_that_lives_and_is_to_lead_on_is_given_time() -> None:
+    """With k = 1 it needs no promise but its own, and is declared down before that time is over, or has gone on."""
+    office = Office(commit_k=1, on_quorum_lost="dissolve")
+    office.scene.serve(office.id, D, E, F, k=1)
+    office.scene.gone("f")
+    office.pass_time(3.5)
+    assert [] == office.ordered
+    office.pass_time(1.0)
+    assert [DropGroup] == [type(command) for command in office.ordered]
+
+
 def test_who_only_does_not_hear_a_leader_that_is_still_to_be_confirmed_has_not_lost_anything() -> None:
     """It may have opened the log of that very view, and be the only one that has it."""
     office = _served()

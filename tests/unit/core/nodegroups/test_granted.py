@@ -18,10 +18,11 @@ P = View(7, "D", (D, E, F), 2)
 
 
 def _granted(
-    *servers: Server, base: View = P, forced: bool = False, up: str = "DEFGH", k: int = 1, me: str = "E"
-) -> Granted:
+    *servers: Server, base: View = P, forced: bool = False, up: str = "DEFGH", k: int = 1, me: str = "E",
+    has_led: bool = False,
+) -> Granted:  # fmt: skip
     view = View(9, me, servers, k, forced=forced, base=base.epoch)
-    granted = Granted(3, me, view, base, is_up=lambda name: name in up, opened=lambda: None)
+    granted = Granted(3, me, view, base, is_up=lambda name: name in up, opened=lambda: None, has_led=has_led)
     for server in (*base.servers, *servers):
         granted.recognises(server)
     return granted
@@ -38,6 +39,19 @@ def test_enough_promises_meet_every_quorum_of_the_view_before() -> None:
         for count in (1, 2, 3):
             answer = granted.counting(_reports("EFD"[:count]))
             assert (count >= enough) == (answer is not None), (k, count)
+
+
+def test_who_led_the_view_before_needs_no_more_than_could_go_on_in_it() -> None:
+    """L4, V7. It has all that was numbered; but who hears fewer than k does not take the group with it."""
+    for k, enough in [(1, 1), (2, 2), (3, 1)]:
+        granted = _granted(D, E, base=View(7, "D", (D, E, F), k), me="D", has_led=True)
+        for count in (1, 2, 3):
+            answer = granted.counting(_reports("DEF"[:count]))
+            assert (count >= enough) == (answer is not None), (k, count)
+    four = View(7, "D", (D, E, F, G), 2)
+    assert _granted(D, base=four, me="D", has_led=True).counting(_reports("D")) is None
+    assert _granted(D, base=four, me="D", has_led=True).counting(_reports("DG")) is not None
+    assert _granted(D, base=four, me="D", has_led=False).counting(_reports("DG")) is None
 
 
 @given(size=st.integers(1, 5), data=st.data())
