@@ -16,7 +16,7 @@ from . import arguments as check
 from .applying import Applying
 from .attributes import GroupAttributes, attributes_of, changed, stated
 from .calls import Call
-from .errors import Failed, GroupServiceError, JoinRejected, NotAMember, TimedOut, UsageError
+from .errors import JoinRejected, NotAMember, OutcomeUnknown, UsageError
 from .machines import Since, checked_machine, since_number
 from .membership_machine import Membership
 from .session_machine import SessionMachine
@@ -124,13 +124,11 @@ def join(
     return start
 
 
-def not_caught_up(membership: Membership, wait: float) -> GroupServiceError:
-    """Why a join failed after all: what came before could not be taken in, or not in time."""
-    what = f"could not join group {membership.group!r}"
-    if membership.has_ended:
-        return Failed(f"{what}: {membership.end_reason}", group=membership.group)
-    text = f"{what}: what came before was not taken in within {wait:g} s; it was left again"
-    return TimedOut(text, group=membership.group)
+def not_caught_up(membership: Membership, wait: float) -> OutcomeUnknown:
+    """What came before could not be taken in, or not in time: the others saw it come, and go."""
+    why = f"what came before was not taken in within {wait:g} s" if not membership.has_ended else membership.end_reason
+    text = f"could not stay in group {membership.group!r}: {why}; it was approved, and left again"
+    return OutcomeUnknown(text, group=membership.group)
 
 
 def check_may_wait_for_machine(membership: Membership, what: str, *, is_callback: bool) -> None:

@@ -48,7 +48,7 @@ class DaemonUnreachable(Failed):
 
 
 class TimedOut(Failed, TimeoutError):
-    """The deadline passed and the request is known not to have taken effect: it was withdrawn."""
+    """The deadline passed and the request is known not to have taken effect: it was withdrawn, and nobody saw it."""
 
 
 class NoSuchGroup(Failed):

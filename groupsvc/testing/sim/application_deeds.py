@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupsvc import asking
 from groupsvc.attributes import Batch, GroupAttributes, Phases
-from groupsvc.errors import TimedOut
+from groupsvc.errors import OutcomeUnknown
 from groupsvc.event_buffer import EventBuffer
 from groupsvc.membership_machine import Membership
 from groupsvc.voting import MANUAL, Answer, Proposal
@@ -130,7 +130,7 @@ class Deeds:
         )  # fmt: skip
 
         def ends(verdict: str, result: Any) -> dict[str, Any]:
-            if isinstance(result, TimedOut):
+            if isinstance(result, OutcomeUnknown):
                 self.all.came_too_late.add(name)
             if verdict != "ok":
                 return {}

@@ -68,7 +68,7 @@ class Applications:
         self.quiet = False
         self.pen = Pen()
         self.proposals: dict[int, list[str]] = {}  # by group: the ids of some that have ended
-        self.came_too_late: set[str] = set()  # names of those whose join was withdrawn
+        self.came_too_late: set[str] = set()  # names of those whose join was taken back, or lost
         self._opened_in: dict[tuple[int, int], int] = {}  # by group and ballot: the view in which it was opened
         self._connections: dict[int, LocalConnection] = {}
         self._last_connection = FIRST_CONNECTION

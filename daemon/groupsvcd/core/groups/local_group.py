@@ -133,6 +133,14 @@ class LocalGroup:
         if self._processes.pop(number, None) is not None:
             self._submit(cmd.encode(cmd.ProvidersFailed(((number, cause),))))
 
+    def take_back(self, number: int, proposal: int, cause: cmd.FailureCause) -> None:
+        """Whoever wanted to join does not any more. What came of its proposal is told to it all the same."""
+        if self._take_out(proposal):
+            self._processes.pop(number, None)
+            self._groups.soon(self.leave_if_idle)
+        else:
+            self.is_no_more(number, cause)
+
     def responds(self, number: int, *, does: bool) -> None:
         """A provider does not answer its daemon, or does so again."""
         self._submit(cmd.encode(cmd.Responds(number, does)))
@@ -159,12 +167,17 @@ class LocalGroup:
 
     def withdraw(self, proposal: int) -> None:
         """Nobody waits for it any more; whether it had its turn before is told to whoever proposed it."""
-        if self._line.take_out(proposal):
-            self._plan_retry()  # perhaps nothing waits any more
-            whole = (*self._groups.me, proposal)
-            self._decide((whole,), Refused(self.group.seq, whole, "withdrawn"))
-        else:
+        if not self._take_out(proposal):
             self._submit(cmd.encode(cmd.Withdraw(proposal)))
+
+    def _take_out(self, proposal: int) -> bool:
+        """Whether it was not even submitted: then it certainly does not happen."""
+        if not self._line.take_out(proposal):
+            return False
+        self._plan_retry()  # perhaps nothing waits any more
+        whole = (*self._groups.me, proposal)
+        self._decide((whole,), Refused(self.group.seq, whole, "withdrawn"))
+        return True
 
     def say(self, number: int, payloads: Sequence[bytes]) -> None:
         """Plain messages of a provider, in this order; they come back to it."""

@@ -284,6 +284,9 @@ class ProcessGroup:
             and any(one.id == process for one in ballot.subject.joining)
         ):
             ballot.gone = (*ballot.gone, process)
+            joining = [one.id for one in ballot.subject.joining]
+            proposal = ballot.subject.proposals[joining.index(process)]
+            self._told.append(Refused(self.seq, proposal, "withdrawn"))  # whatever becomes of the rest of its batch
             if len(ballot.gone) == len(ballot.subject.joining):
                 self._conclude(ballot, approved=False, reason="default_reject")
 

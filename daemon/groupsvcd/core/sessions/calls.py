@@ -18,6 +18,9 @@ from .alarms import Alarm
 if TYPE_CHECKING:
     from .session import Session
 
+LAST_WORD_S = 0.3
+"""How long after its deadline a proposal waits to hear that it was withdrawn, or had its turn."""
+
 
 class Call:
     """A request that waits."""

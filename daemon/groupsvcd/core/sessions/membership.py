@@ -4,7 +4,9 @@
 
 While it is *arriving* nothing was ordered for it, and it can be taken back without a trace. Once the join is *proposed*
 it may be approved at any moment: if its program does not wait any longer, or is no more, the node says goodbye for it,
-whatever came of it. So nobody is a provider who does not know it.
+whatever came of it. So nobody is a provider who does not know it. Which of the two was ordered first, the approval or
+the goodbye, decides what a program is told that was late: if nobody has seen it come, it *failed*; if the others have
+seen it come and go, or if that is not known a moment later, nobody says so (K1).
 
 What is told begins with its own ``Joined``; the answer to the join, with the whole view, stands before it. Between the
 two stands what it catches up with (``briefing``), if it brings a state machine or asks for earlier messages.
@@ -40,6 +42,7 @@ from . import briefing
 from .attributes import attributes_of
 from .briefing import ITEM_BYTES, Briefing
 from .briefing import RUN_BYTES as MESSAGES_BYTES
+from .calls import LAST_WORD_S
 from .refusals import WORDS
 from .tellings import TELLING_BYTES_MAX
 
@@ -65,6 +68,7 @@ class Membership:
         self._briefing: Briefing | None = None  # while it catches up
         self._when_briefed: list[Callable[[], None]] = []
         self._proposal = 0
+        self._is_taken_back = False  # after it was proposed
         self._outstanding = 0  # messages that did not come back yet
         self._outstanding_bytes = 0
         self._call = session.call(ask.id, ask.timeout, self._is_late)
@@ -115,11 +119,17 @@ class Membership:
         self._call.fail(code, reason)
 
     def _decided(self, how: Ended | Refused | None) -> None:
-        """The join has ended; if it was approved we know already."""
-        if self.provider is not None or self.is_over:
+        """The join has ended; if it was approved we know already, unless nobody wants it any more."""
+        if self.provider is not None or (self.is_over and not self._is_taken_back):
             return
         self._over()
-        if isinstance(how, Ended):
+        me = (*self.session.desk.processes.me, self.member)
+        was_taken_back = isinstance(how, Refused) and how.why in ("withdrawn", "not_a_member")
+        if was_taken_back or (isinstance(how, Ended) and me in how.outcome.left_out):
+            self._call.fail("timed out", "not approved in time; it was withdrawn")
+        elif isinstance(how, Ended) and how.outcome.approved:
+            self._call.not_known("timed out", "approved too late: the others saw it come, and it has left again")
+        elif isinstance(how, Ended):
             proposal = (*self.session.desk.processes.me, self._proposal)
             self._call.answer(OutcomeIs(self._call.id, proposal, how.seq, how.outcome))
         elif isinstance(how, Refused):
@@ -129,8 +139,16 @@ class Membership:
 
     def _is_late(self) -> None:
         """Nobody waits for it any longer; if it was approved meanwhile, this is its goodbye."""
-        self.end("goodbye")
-        self._call.fail("timed out", "not approved in time; it was withdrawn")
+        if self.local is None:
+            self.end("goodbye")
+            self._call.fail("timed out", "not approved in time; it was withdrawn")
+        else:
+            self._call.extend(LAST_WORD_S, self._is_too_late)
+            self.end("goodbye")
+
+    def _is_too_late(self) -> None:
+        text = "not known to be withdrawn in time; if it is approved, this node leaves the group for it"
+        self._call.not_known("timed out", text)
 
     # --- What it is told ---
 
@@ -144,7 +162,8 @@ class Membership:
                 return  # of the same entry, and before we were in
             problem = self._problem_with(self.local) if self.local is not None else None
             if problem is not None:  # while the join was voted on, what it wanted was dropped
-                self._call.fail(*problem)
+                self.provider = me
+                self._call.not_known(problem[0], f"{problem[1]}. The others saw it come, and it has left again")
                 self.end("goodbye")
                 return
             self._is_in(me, group)
@@ -288,4 +307,8 @@ class Membership:
         else:
             if cause == "overrun":
                 self.responds(does=False)  # that it does not read is said before it goes
-            self.local.is_no_more(self.member, cause)
+            if self.provider is None:
+                self._is_taken_back = True
+                self.local.take_back(self.member, self._proposal, cause)
+            else:
+                self.local.is_no_more(self.member, cause)

@@ -30,13 +30,10 @@ from ..groups import commands as cmd
 from ..groups.ballot_box import VOTES_BYTES_MAX, VoteProblem
 from ..groups.local_group import LocalGroup
 from ..groups.papers import Paper
-from .calls import Call
+from .calls import LAST_WORD_S, Call
 from .membership import Membership
 from .refusals import WORDS
 from .session import Session
-
-LAST_WORD_S = 0.3
-"""How long after its deadline a proposal waits to hear that it was withdrawn, or had its turn."""
 
 VOTE_PROBLEMS: dict[VoteProblem, str] = {
     "past phase": "that phase is over, or never was; nothing was counted",

@@ -32,7 +32,7 @@ def k1(stories: Stories, converged: bool, waiting: frozenset[str], lost: frozens
 
     ``waiting`` and ``lost``: names and ids of groups that wait for their disks for ever.
 
-    A join that came too late is taken back: if it was approved at the same time, the others may see it come, and go.
+    A join that came too late is taken back. If others saw it come, and go, it has not failed: its end is not known.
     """
     yield from _ends(stories, converged, waiting, lost)
     yield from _effects_of_failed(stories)
@@ -64,7 +64,6 @@ def _ends(stories: Stories, converged: bool, waiting: frozenset[str], lost: froz
 
 def _effects_of_failed(stories: Stories) -> Iterator[Violation]:
     failed: dict[str, Call] = {}
-    late: dict[str, Call] = {}
     for call in stories.calls.values():
         if call.verdict != "fail" or call.end is None:
             continue
@@ -74,9 +73,7 @@ def _effects_of_failed(stories: Stories) -> Iterator[Violation]:
         elif op in ("send_by_ballot", "submit_outside"):
             failed[str(args["payload"])] = call
         elif op == "join_group":
-            (late if call.end.result.get("error") == "TimedOut" else failed)[str(args["as"])] = call
-    joined: dict[str, str] = {}
-    left: set[str] = set()
+            failed[str(args["as"])] = call
     for (group, seq, crc), line in stories.first_told.items():
         full, kind = stories.full[group, seq, crc], line.args["kind"]
         for value in _shown(kind, full):
@@ -84,16 +81,6 @@ def _effects_of_failed(stories: Stories) -> Iterator[Violation]:
                 call = failed[value]
                 text = f"{call.invoke.op} {call.invoke.args['id']} of {call.invoke.who} failed, and {value!r} is {kind}"
                 yield Violation("K1", text, line.i)
-        if kind == "joined":
-            joined.update((str(name), str(id)) for id, name, _ in full["providers"] if str(name) in late)
-        elif kind == "left":
-            left.update(full["providers"])
-    still = {story.provider for story in stories.by_key.values() if story.ended is None}
-    for name, id in sorted(joined.items()):
-        if id in still:
-            call = late[name]
-            text = f"{call.invoke.who} was told that it came too late, and is a provider as {id}"
-            yield Violation("K1", text, call.invoke.i)
 
 
 def _shown(kind: str, full: dict[str, Any]) -> Iterator[str]:

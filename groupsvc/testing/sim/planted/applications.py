@@ -16,7 +16,7 @@ from groupsvc.wire import notices
 from groupsvc.wire.client_messages import CaughtUp, OutcomeIs
 from groupsvcd.core.groups import ballot_box, chair, commands, local_group, process_group, process_groups
 from groupsvcd.core.groups.ballots import Verdict
-from groupsvcd.core.sessions import desk, inquiries, proposals, sessions, subscription, tellings
+from groupsvcd.core.sessions import desk, inquiries, membership, proposals, sessions, subscription, tellings
 
 from ..applications import ApplicationHabits
 from ..plan import Plan
@@ -161,6 +161,11 @@ def _fails_when_late(original: Any, self: Any) -> None:
     self._call.fail("timed out", "not decided in time")
 
 
+def _join_fails_when_late(original: Any, self: Any) -> None:
+    self.end("goodbye")
+    self._call.fail("timed out", "not approved in time")
+
+
 def _tells_again(original: Any, self: Any, seen: int) -> None:
     original(self, max(self._counted, seen - 1))
 
@@ -260,6 +265,11 @@ APPLICATIONS = (
     Planted(
         "app-late-is-failed", "what is not decided in time has failed", "it failed, and happens later",
         ("K1",), ((proposals.Proposing, "_is_late", always(_fails_when_late)),), stage=CALM,
+    ),
+    Planted(
+        "app-late-join-has-failed", "a join that is withdrawn has failed", "it failed, and others saw it come and go",
+        ("K1",), ((membership.Membership, "_is_late", always(_join_fails_when_late)),),
+        faults=("isolate-one", "lost-multicasts"), stage=attrs.evolve(CALM, seconds=20.0),
     ),
     Planted(
         "app-told-again", "a resumed session is told its last thing once more", "an entry is told twice",

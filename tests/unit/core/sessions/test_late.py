@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from groupsvc.wire.client_messages import CloseSession, OutcomeAsk, OutcomeIs
+from groupsvc.wire.client_messages import CloseSession, JoinedAs, OutcomeAsk, OutcomeIs
 from groupsvc.wire.limits import OUTSTANDING_MAX
 from groupsvc.wire.notices import Joined, Left, StateChanged
 from groupsvcd.core.peer_messages import PeerMessage, Submit
+from groupsvcd.core.views import AttributeValue
 
 from .applications import Application, Applications
 
 
-def _two(**attributes: str) -> tuple[Applications, Application, Application]:
+def _two(**attributes: AttributeValue) -> tuple[Applications, Application, Application]:
     domain = Applications()
     a, b = domain.opened("D"), domain.opened("E")
     a.join(**attributes)
@@ -44,8 +45,8 @@ def test_a_join_that_is_being_voted_on_when_its_session_is_closed_is_not_known()
     assert ("unknown", "lost") == late.problem(number)
 
 
-def test_a_join_that_was_approved_meanwhile_says_goodbye() -> None:
-    """The others see it come and go; its program is told that it is not in."""
+def test_a_join_that_was_approved_meanwhile_says_goodbye_and_is_not_called_failed() -> None:
+    """K1: the others see it come and go, and so nobody says that it certainly did not happen."""
     domain, a, b = _two()
     late = domain.opened("F")
     warm = domain.opened("F")
@@ -54,7 +55,9 @@ def test_a_join_that_was_approved_meanwhile_says_goodbye() -> None:
     number = late.join(timeout=0.5, wait=0.4)
     assert [] == late.answers(number)
     domain.run(0.2)
-    assert ("failed", "timed out") == late.problem(number)
+    assert [] == late.answers(number), "the stream may still say that it was withdrawn before it had its turn"
+    domain.run(0.3)
+    assert ("unknown", "timed out") == late.problem(number)
     domain.heal()
     domain.run(1.0)
     for application in (a, b):
@@ -63,6 +66,53 @@ def test_a_join_that_was_approved_meanwhile_says_goodbye() -> None:
         assert ["goodbye"] == [left.cause for left in application.notices(Left)]
         assert "F" == came[-1][0]
     assert [] == late.notices(Joined)
+
+
+def test_a_join_that_is_approved_in_the_very_moment_of_its_deadline_is_not_called_failed() -> None:
+    """K1: its goodbye is ordered behind the vote that lets it in."""
+    domain, a, b = _two(join_phases="n")
+    a.vote("approve")
+    domain.run(0.2)
+    late = domain.opened("F")
+    number = late.join(timeout=0.5, wait=0.4995)
+    for one in (a, b):
+        one.vote("approve")
+    domain.run(1.0)
+    assert ["F"] == [one.providers[0].id[0] for one in a.notices(Joined)][2:]
+    assert ["goodbye"] == [left.cause for left in a.notices(Left)]
+    assert ("unknown", "timed out") == late.problem(number)
+    assert "left" in late.answer(number).text  # type: ignore[union-attr]
+
+
+def test_a_join_that_is_late_is_left_out_of_its_batch_and_has_failed() -> None:
+    """GS-29, K1: the others of the batch get in, and it was never there."""
+    domain, a, b = _two(join_phases="n", batch="joins", batch_window=0.05)
+    a.vote("approve")
+    domain.run(0.2)
+    late, patient = domain.opened("F"), domain.opened("F")
+    number = late.join(timeout=0.5, wait=0.0)
+    other = patient.join(name="patient", timeout=5.0, wait=0.7)
+    assert ("failed", "timed out") == late.problem(number)
+    for one in (a, b):
+        one.vote("approve")
+    domain.run(0.2)
+    assert isinstance(patient.answer(other), JoinedAs)
+    assert ["patient"] == [one.name for joined in a.notices(Joined)[2:] for one in joined.providers]
+
+
+def test_a_join_that_found_no_room_in_the_stream_is_taken_back_without_a_trace() -> None:
+    """K1: nothing of it was ever submitted, so nothing has to be waited for."""
+    domain, a, b = _two()
+    late = domain.opened("E")
+    domain.lose(Submit, "E>D")
+    b.multicast(*(b"%d" % number for number in range(OUTSTANDING_MAX)))
+    number = late.join(name="late", timeout=0.2, wait=0.2)
+    domain.run(0.01)
+    assert ("failed", "timed out") == late.problem(number)
+    domain.heal()
+    domain.run(2.0)
+    assert 2 == len(a.notices(Joined))
+    assert [] == a.notices(Left)
 
 
 def test_a_join_that_finds_no_way_in_fails_and_leaves_no_trace() -> None:
