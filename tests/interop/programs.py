@@ -1,10 +1,10 @@
-"""Programs of their own beside a test: processes that join, and can be told, killed, stopped and waited for.
+"""Programs beside a test, processes of their own: they can be told something, killed, stopped, and waited for.
 
-    with Program(domain.address("n1"), name, "print(group.me.name, flush=True)") as program:
-        assert "a" == program.says()
+    with Program("print(groupsvc.connect(address).node, flush=True)", domain.address("n1"), "db") as program:
+        assert "n1" == program.says()
 
-Its code finds ``session`` and ``group`` made. What it prints is read line by line, with a deadline; what it writes to
-its standard error is shown if it ends when it should not.
+What a program prints is read line by line, with a deadline; what it writes to its standard error is shown if it does
+not say what it should.
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ from typing import Self
 PATIENCE_S = 30.0
 """On a busy machine a process takes seconds to start; nothing that is waited for here takes long on a quiet one."""
 
-JOINED = """
-import os, signal, sys, threading
+BEGINNING = """
+import os, sys, threading
 import groupsvc
-from groupsvc import GroupAttributes, Phases, SessionState, Vote
+from groupsvc import Vote
 address, name = sys.argv[1:3]
-session = groupsvc.connect(address)
 """
 
 
 class Program:
-    """A process with ``code``, which is given ``arguments``; killed at the end."""
+    """A process that runs ``code`` with ``arguments``, an address and a name of a group; killed at the end."""
 
     def __init__(self, code: str, *arguments: str) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the program
         self._process = subprocess.Popen(
-            [sys.executable, "-c", JOINED + code, *arguments],
+            [sys.executable, "-c", BEGINNING + code, *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )  # fmt: skip

@@ -24,7 +24,6 @@ def vote(proposal):
     votes.append(proposal.phase)
     return Vote.APPROVE
 
-session.close()
 sessions = [groupsvc.connect(address) for _ in range(each)]
 groups = [one.join(name, name=f"{os.getpid()}-{number}", on_proposal=vote, events=True)
           for number, one in enumerate(sessions)]
