@@ -95,8 +95,6 @@ class GroupAttributes:
 
 
 _FIELDS = {name: field for name, field in attrs.fields_dict(GroupAttributes).items() if field.init}
-_NOT_YET = frozenset({"exclusive"})
-"""What daemons of this version do not know: to say that one does not want it is to say nothing."""
 _ENUMS: dict[str, type[enum.Enum]] = {
     "batch": Batch,
     "default_vote": Vote,
@@ -107,11 +105,7 @@ _ENUMS: dict[str, type[enum.Enum]] = {
 def stated(attributes: GroupAttributes) -> dict[str, AttributeValue]:
     """What goes on the wire: everything that was said."""
     said = {name: getattr(attributes, name) for name in _FIELDS if name in attributes._said}
-    return {
-        name: _plain(value)
-        for name, value in said.items()
-        if value is not None and not (name in _NOT_YET and value == _FIELDS[name].default)
-    }
+    return {name: _plain(value) for name, value in said.items() if value is not None}
 
 
 def changed(changes: Mapping[str, object]) -> dict[str, AttributeValue]:

@@ -23,6 +23,7 @@ from .wire.limits import (
     RESPONSIVE_S,
     SESSION_ALIVE_S,
     SESSION_NAME_CHARS_MAX,
+    SESSIONS_MAX,
 )
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "REASON_CHARS_MAX",
     "REQUESTS_WAITING_MAX",
     "RESPONSIVE_S",
+    "SESSIONS_MAX",
     "SESSION_ALIVE_S",
     "SESSION_NAME_CHARS_MAX",
 ]

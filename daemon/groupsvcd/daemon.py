@@ -39,6 +39,12 @@ from .observe.events import EventWriter
 EXIT_CONFIG = 1
 EXIT_STATE = 4
 
+GARBAGE_THRESHOLDS = (50_000, 1, 1)
+"""When Python looks for what refers to itself in circles. What a step makes is gone when the step ends, so a look at
+the young is rarely worth it. But what groups and sessions are made of is in such circles, and old when they end. As
+every fourth look is one at everything, about 200 000 such objects gather, what 4 000 groups leave behind; and as Python
+looks at everything only when a quarter of it is new, that does not come often when there is much to look at."""
+
 log = logging.getLogger("groupsvcd")
 
 
@@ -139,7 +145,7 @@ class Daemon:
         )
         gc.collect()
         gc.freeze()
-        gc.set_threshold(50_000, 20, 20)
+        gc.set_threshold(*GARBAGE_THRESHOLDS)
         exit_code = reactor.run()
         if exit_code == EXIT_OK:
             reactor.say_goodbye()

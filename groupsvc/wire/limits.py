@@ -48,6 +48,9 @@ OUTSTANDING_BYTES_MAX = 8 * 1024 * 1024
 SESSION_NAME_CHARS_MAX = 200
 """As group names."""
 
+SESSIONS_MAX = 10_000
+"""Sessions of one node."""
+
 MEMBERS_PER_SESSION_MAX = 10_000
 """Memberships and subscriptions of one session."""
 

@@ -284,26 +284,6 @@ class TestBallots:
 class TestMessages:
     """Ordered, pipelined, and each exactly once."""
 
-    def test_three_nodes_have_one_order(self, sessions: Connect, name: str) -> None:
-        each = 2000
-        groups = [sessions(node).join(name, events=True) for node in ("n1", "n2", "n3")]
-
-        def work(group: groupsvc.Group) -> None:
-            for number in range(each):
-                group.multicast(f"{group.me.id}:{number}".encode())
-            group.flush()
-
-        threads = [threading.Thread(target=work, args=(group,)) for group in groups]
-        for thread in threads:
-            thread.start()
-        orders = [[event.payload for event in read(group, groupsvc.Message, 3 * each)] for group in groups]  # type: ignore[attr-defined]
-        for thread in threads:
-            thread.join(PATIENCE_S)
-        assert orders[0] == orders[1] == orders[2]
-        for group in groups:
-            mine = [payload for payload in orders[0] if payload.startswith(group.me.id.encode() + b":")]
-            assert [f"{group.me.id}:{number}".encode() for number in range(each)] == mine
-
     def test_from_outside_and_by_ballot(self, sessions: Connect, name: str) -> None:
         group = sessions("n1").join(name, name="a", events=True)
         sessions("n2").multicast(name, b"hello")

@@ -384,7 +384,8 @@ def test_attributes_that_were_said_are_stated_also_if_they_are_the_default() -> 
     assert {"join_phases": "n", "default_vote": "reject", "time_limit": 30.0} == stated(wanted)
     assert {} == stated(GroupAttributes())
     assert GroupAttributes() == GroupAttributes(time_limit=30.0, exclusive=False, commit_k=None)
-    assert {"time_limit": 30.0} == stated(GroupAttributes(time_limit=30.0, exclusive=False, commit_k=None))
+    said = GroupAttributes(time_limit=30.0, exclusive=False, commit_k=None)
+    assert {"time_limit": 30.0, "exclusive": False} == stated(said)
     assert 5.0 == stated(attrs.evolve(wanted, time_limit=5.0))["time_limit"]
     assert stated(wanted) == stated(copy.deepcopy(wanted))
     with pytest.raises(TypeError, match="speed"):

@@ -14,6 +14,7 @@ import pytest
 from groupsvc.connection import DaemonConnection
 
 ROOT = Path(__file__).parents[3]
+GATHERED_MAX = 400_000
 Start = Callable[..., "Daemon"]
 
 
@@ -168,3 +169,38 @@ def test_a_program_inside_the_daemon_takes_part_in_a_group(short_path: Path) -> 
     )
     assert "good morning\n" == run.stdout, run.stderr
     assert 0 == run.returncode
+
+
+CHURN = """
+import gc
+from collections import deque
+from groupsvcd.daemon import GARBAGE_THRESHOLDS
+
+class Circle:
+    alive = most = 0
+
+    def __init__(self):
+        self.itself = self
+        Circle.alive += 1
+        Circle.most = max(Circle.most, Circle.alive)
+
+    def __del__(self):
+        Circle.alive -= 1
+
+gc.collect()
+gc.freeze()
+gc.set_threshold(*GARBAGE_THRESHOLDS)
+some = deque(maxlen=60_000)  # each is old enough to be looked at less often when it goes
+for _ in range(700_000):
+    some.append(Circle())
+print(Circle.most)
+"""
+
+
+def test_what_groups_and_sessions_leave_behind_does_not_gather() -> None:
+    """X1: they are made of objects that refer to one another in circles, and come and go all day."""
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "daemon")])
+    printed = subprocess.run(
+        [sys.executable, "-c", CHURN], env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.PIPE, check=True
+    ).stdout
+    assert GATHERED_MAX > int(printed)

@@ -65,6 +65,7 @@ from .phases import Phase
 from .seat import Seat
 from .station import Station
 from .submitter import Submitter, refuse_too_large
+from .submitters import Submitters
 from .user import CHECKPOINT, NOW, Application, Form, Machine, User, WhyNot
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, BlockAsk, DataAsk, Refused, GroupIs)
@@ -105,7 +106,7 @@ class NodeGroups:
         self._looked_up: set[int] = set()  # what we are to serve and do not carry, until the name server has answered
         self._carried_once: set[int] = set()  # by this process, and no longer
         self.came_back: Callable[[str], None] = lambda name: None  # a group of processes, with a disk, without any
-        self._submitters: dict[int, Submitter] = {}  # by id: numbers go on when this node leaves and comes back
+        self._submitters = Submitters(station)
         self._for_seats: dict[type, Callable[[Seat, Sender, Any], None]] = {
             Order: Seat.on_order,
             Beat: Seat.on_beat,
@@ -301,13 +302,13 @@ class NodeGroups:
 
     def _known_as(self, group_id: int, group: NodeGroup) -> Submitter:
         self._by_id[group_id] = group
-        submitter = self._submitter_of(group_id)
+        submitter = self._submitters.of(group_id)
         submitter.leader = ""
         return submitter
 
     def _outside_as(self, group_id: int, outsider: Outsider) -> Submitter:
         self._outside[group_id] = outsider
-        submitter = self._submitter_of(group_id)
+        submitter = self._submitters.of(group_id)
         if group_id not in self._by_id:  # else the member knows who leads
             submitter.leader = ""
         return submitter
@@ -318,19 +319,10 @@ class NodeGroups:
         if self._outsiders.get(outsider.name) is outsider:
             del self._outsiders[outsider.name]
 
-    def _submitter_of(self, group_id: int) -> Submitter:
-        submitter = self._submitters.get(group_id)
-        if submitter is None:
-            parameters = self.station.parameters
-            submitter = Submitter(self.turn, group_id, parameters.timers, parameters.inline_bytes_max)
-            self._submitters[group_id] = submitter
-        return submitter
-
     def _give_up_submissions(self, group_id: int) -> None:
         """Nobody here waits for what is on its way to that group, unless a member or a stranger still does."""
-        submitter = self._submitters.get(group_id)
-        if submitter is not None and group_id not in self._by_id and group_id not in self._outside:
-            submitter.give_up()
+        if group_id not in self._by_id and group_id not in self._outside:
+            self._submitters.settle(group_id)
 
     def _ended(self, group: NodeGroup) -> None:
         self._by_id.pop(group.id, None)

@@ -74,7 +74,7 @@ class Submitter:
         "turn",
     )  # a node has thousands
 
-    def __init__(self, turn: Turn, stream: int, timers: Timers, inline_bytes_max: int) -> None:
+    def __init__(self, turn: Turn, stream: int, timers: Timers, inline_bytes_max: int, *, after: int = 0) -> None:
         self.turn = turn
         self.stream = stream
         self.disseminate: Callable[[int, bytes], None] = lambda n, payload: None  # how large payloads leave
@@ -90,8 +90,8 @@ class Submitter:
         self._to = ""
         self._repeats = 0
         self._gap_closed_at = -math.inf
-        self._first = 1
-        self._sent_upto = 0
+        self._first = after + 1
+        self._sent_upto = after
         # Why the leader takes nothing at the moment. Only what is outstanding, and repeated, tells when that is over.
         self.refused_because = ""
         self.leader = ""

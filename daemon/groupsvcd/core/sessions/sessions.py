@@ -41,6 +41,7 @@ from groupsvc.wire.client_messages import (
     SubscribeAsk,
     WhyAsk,
 )
+from groupsvc.wire.limits import SESSIONS_MAX
 
 from ..domain.member import Member
 from ..domain.requests import Requests
@@ -61,9 +62,6 @@ from .outside import Outside
 from .proposals import provider_of
 from .session import Handler, Session
 from .subscription import Subscription
-
-SESSIONS_MAX = 10_000
-"""Sessions of one node."""
 
 SECRET_BYTES = 16
 """Of what resumes a session: nobody guesses it."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+
+from groupsvcd.core.nodegroups.node_group import NodeGroup
 from groupsvcd.core.peer_messages import Submit, SubmitRefused
 
 from .carriers import GROUP, Carriers
@@ -16,6 +19,13 @@ def _copies(nodes: Carriers, origin: str) -> list[Submit]:
 
 def _first_kept(nodes: Carriers, name: str) -> int:
     return nodes.seat(name).replica.log.base + 1
+
+
+def _parts_in_memory(nodes: Carriers, name: str) -> int:
+    """How many parts of this node in groups anything still refers to."""
+    gc.collect()
+    station = nodes.engines[name].groups.station
+    return sum(1 for found in gc.get_objects() if isinstance(found, NodeGroup) and found.station is station)
 
 
 def _texts(user: Sum) -> list[str]:
@@ -98,3 +108,19 @@ def test_what_is_older_than_the_margin_is_dropped_and_what_is_younger_is_not() -
         assert replica.log.base <= replica.checkpoints.advertised.seq - 6
         assert replica.log.base >= replica.checkpoints.advertised.seq - 6 - 10
     assert GROUP == nodes.part("D").name
+
+
+def test_of_a_group_that_was_left_nothing_stays_but_the_number_of_what_was_submitted() -> None:
+    """X1: a node may come to thousands of groups in a day. Who comes back goes on behind what it submitted before."""
+    nodes = Carriers.with_group("DE")
+    nodes.submit("E", "before")
+    nodes.run(0.5)
+    assert 1 == _parts_in_memory(nodes, "E")
+    nodes.leave("E")
+    nodes.run(1.0)
+    assert 0 == _parts_in_memory(nodes, "E")
+    nodes.join("E")
+    nodes.run(1.0)
+    nodes.submit("E", "after")
+    nodes.run(0.5)
+    assert ["before", "after"] == nodes.texts("D")

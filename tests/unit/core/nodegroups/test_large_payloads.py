@@ -88,7 +88,7 @@ def test_nothing_stands_in_line_for_who_has_left_and_its_numbers_go_on_when_it_c
     nodes.leave("G")
     nodes.run(0.5)
     assert ("none", []) == (nodes.roles("G")[0], list(leading._waiting))
-    assert 0 == nodes.engines["G"].groups._submitters[nodes.id()].outstanding
+    assert 0 == nodes.engines["G"].groups._submitters.outstanding(nodes.id())
     nodes.heal()
     nodes.join("G")
     nodes.run(0.5)
@@ -123,7 +123,7 @@ def test_who_gives_up_a_payload_from_outside_is_heard_again() -> None:
     assert leading is not None
     assert [nodes.node("G")] == list(leading._waiting)
     nodes.act("G", lambda groups: groups._outsiders["jobs"].give_up("nobody waits for it"))
-    assert 0 == nodes.engines["G"].groups._submitters[nodes.id()].outstanding
+    assert 0 == nodes.engines["G"].groups._submitters.outstanding(nodes.id())
     nodes.send("G", "small")
     nodes.run(1.0)
     assert ["small"] == nodes.texts("D")

@@ -1,0 +1,135 @@
+"""Programs that are stopped, fork, and are killed: what their groups see of it, and what they can do afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+import groupsvc
+from groupsvc import Cause, DefaultCast, GroupAttributes, Phases, Reason
+from groupsvc.testing import LocalDomain
+
+from .programs import PATIENCE_S, Program
+
+VOTED = GroupAttributes(state_phases=Phases.N, time_limit=PATIENCE_S)
+
+
+@pytest.fixture
+def group(shared_domain: LocalDomain, request: pytest.FixtureRequest) -> Iterator[groupsvc.Group]:
+    """A group of this test alone, seen by a provider on n1."""
+    with shared_domain.connect("n1", default_timeout=PATIENCE_S) as session:
+        yield session.join(f"{request.node.name}/{time.time_ns()}", name="a", attributes=VOTED, events=True)
+
+
+def until(group: groupsvc.Group, kind: type, name: str) -> groupsvc.Event:
+    """The next event of a kind about a provider of this name."""
+    for event in group.events(timeout=PATIENCE_S):
+        who = getattr(event, "providers", None) or (getattr(event, "provider", None),)
+        if isinstance(event, kind) and name in [provider.name for provider in who]:
+            return event
+    raise AssertionError(f"no {kind.__name__} of {name}")
+
+
+def default_cast_for(outcome: groupsvc.Outcome, name: str) -> DefaultCast:
+    """Why the default vote was cast for this one."""
+    return next(counted.default for counted in outcome.tally if counted.provider.name == name)
+
+
+VOTER = """
+session = groupsvc.connect(address)
+group = session.join(name, name="b", on_proposal=lambda proposal: Vote.APPROVE)
+print("in", flush=True)
+threading.Event().wait()
+"""
+
+
+def test_a_stopped_program_is_unresponsive_and_stays_and_answers_again_when_it_goes_on(
+    shared_domain: LocalDomain, group: groupsvc.Group
+) -> None:
+    """GS-27: not dead, so not removed; nobody waits for its vote; afterwards it is as good as before."""
+    with Program(VOTER, shared_domain.address("n2"), group.name) as program:
+        assert "in" == program.says()
+        program.stop()
+        until(group, groupsvc.Unresponsive, "b")
+        outcome = group.propose_state(b"without it")
+        assert outcome.approved
+        assert DefaultCast.UNRESPONSIVE is default_cast_for(outcome, "b")
+        program.go_on()
+        until(group, groupsvc.Responsive, "b")
+        assert ["a", "b"] == [provider.name for provider in group.providers]
+        outcome = group.propose_state(b"with it")
+        assert (Reason.EXPLICIT_APPROVE, DefaultCast.NOT) == (outcome.reason, default_cast_for(outcome, "b"))
+        program.kill()
+        left = until(group, groupsvc.Left, "b")
+        assert isinstance(left, groupsvc.Left)
+        assert Cause.FAILURE is left.cause
+
+
+FORKING = """
+session = groupsvc.connect(address)
+group = session.join(name, name="parent", on_proposal=lambda proposal: Vote.APPROVE, events=True)
+held = group.held(group.fence)
+child = os.fork()
+if child:
+    print(child, flush=True)
+    threading.Event().wait()
+assert "use what is the parent's" == input()
+calls = {
+    "state": lambda: session.state.name,
+    "join": lambda: session.join("other"),
+    "groups": lambda: session.groups(),
+    "propose": lambda: group.propose_state(b"x"),
+    "multicast": lambda: group.multicast(b"x"),
+    "next_event": lambda: group.next_event(timeout=0),
+    "check": lambda: held.check(),
+}
+for what, call in calls.items():
+    try:
+        print(what, call(), flush=True)
+    except groupsvc.UsageError as error:
+        print(what, error, flush=True)
+assert "join" == input()
+with groupsvc.connect(address) as own:
+    mine = own.join(name, name="child")
+    print("child", mine.propose_state(b"child").approved, flush=True)
+    input()
+"""
+
+
+def test_a_parent_is_unharmed_by_its_child_and_its_death_is_seen_though_the_child_lives(
+    shared_domain: LocalDomain, group: groupsvc.Group
+) -> None:
+    """The child has a copy of the parent's socket, so the connection does not end with the parent."""
+    with Program(FORKING, shared_domain.address("n2"), group.name) as program, ExitStack() as stack:
+        child = int(program.says())
+        stack.callback(lambda: kill(child))
+        program.tell("use what is the parent's")
+        assert "state LOST" == program.says()
+        for what in ("join", "groups", "propose", "multicast", "next_event", "check"):
+            text = f"this session belongs to process {program.pid}; a forked child calls groupsvc.connect() for its own"
+            assert f"{what} {text}" == program.says()
+        outcome = group.propose_state(b"after the fork")
+        assert (Reason.EXPLICIT_APPROVE, DefaultCast.NOT) == (outcome.reason, default_cast_for(outcome, "parent"))
+        program.kill()
+        failing, left = until(group, groupsvc.Failing, "parent"), until(group, groupsvc.Left, "parent")
+        assert isinstance(failing, groupsvc.Failing)
+        assert isinstance(left, groupsvc.Left)
+        assert Cause.FAILURE is failing.cause is left.cause
+        os.kill(child, 0)  # it lives
+        program.tell("join")
+        assert "child True" == program.says()
+        group.sync()
+        assert b"child" == group.state
+        kill(child)
+        until(group, groupsvc.Left, "child")
+
+
+def kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
