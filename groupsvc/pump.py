@@ -483,7 +483,7 @@ class Pump:
         for listener in list(self.state_listeners):
             try:
                 listener(due.state)
-            except Exception as error:
+            except BaseException as error:
                 _log.exception("on_state(%s) raised an error", due.state.name)
                 report(error)
 
@@ -500,7 +500,7 @@ class Pump:
             if found is None:
                 return  # it votes later
             answer = judged(found)
-        except Exception as error:
+        except BaseException as error:
             _log.exception("on_proposal gave no vote; %s gets the default vote", proposal.in_words)
             report(error)
         finally:
