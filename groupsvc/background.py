@@ -46,7 +46,7 @@ class Background:
     """The thread, and what it watches."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._epoll = select.epoll()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll.register(self._wake, select.EPOLLIN)
@@ -147,7 +147,7 @@ def background(session: Pumped) -> Background:
 
 def _after_fork_in_child() -> None:
     global _background, _starting, _everybody
-    interrupts.this_is_the_main_thread()
+    interrupts.after_fork_in_child()
     for session in list(_everybody):
         session.is_foreign = True
     _background = None

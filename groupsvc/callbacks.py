@@ -4,7 +4,8 @@ Not on the thread that reads the socket: a callback may call the API, and that c
 thread for each: two votes of one member would overtake each other. It is started when the first callback is due.
 
 While a callback runs, the machine knows since when; a program whose callback hangs is announced to its groups as
-unresponsive, not as dead. Its errors go to ``threading.excepthook``, as those of any thread, and the next is run.
+unresponsive, not as dead. Its errors go to ``threading.excepthook``, as those of any thread, and the next is run. That
+holds for ``sys.exit()`` as well: in a thread it ends no program, only the thread, and nobody would vote here any more.
 """
 
 from __future__ import annotations
@@ -14,13 +15,18 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
+from .errors import UsageError
+
 _log = logging.getLogger("groupsvc.client")
 
 Task = Callable[[], None]
 
 
-def report(error: Exception) -> None:
+def report(error: BaseException) -> None:
     """An error in code of the application, shown as one that ends a thread: the log alone may have no reader."""
+    if isinstance(error, SystemExit):  # which ``excepthook`` passes over in silence
+        exits, error = error, UsageError("a callback cannot end the program with sys.exit(); tell the main thread to")
+        error.__cause__ = exits
     found = (type(error), error, error.__traceback__, threading.current_thread())
     try:
         threading.excepthook(threading.ExceptHookArgs(found))
@@ -63,7 +69,7 @@ class Callbacks:
             self._busy(True)
             try:
                 task()
-            except Exception as error:
+            except BaseException as error:
                 _log.exception("a callback of the application raised an error")
                 report(error)
             finally:

@@ -57,7 +57,7 @@ class EventBuffer:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to take."""
-        return not self.ready and self._appended == self._taken and not self._missed
+        return not self.ready and not self._kept and not self._missed
 
     def append(self, event: Event | MessageRun, *, group: str) -> bool:
         """One more event, or a run; False if there is no room, and it is only counted."""

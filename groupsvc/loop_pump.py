@@ -345,7 +345,9 @@ class LoopPump:
                 found = listener(due.state)
                 if inspect.isawaitable(found):
                     await found
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as error:
+                if _is_being_cancelled():
+                    raise
                 _log.exception("on_state(%s) raised an error", due.state.name)
                 self._report(f"on_state({due.state.name}) raised an error", error)
 
@@ -364,7 +366,9 @@ class LoopPump:
             if found is None:
                 return  # it votes later
             answer = judged(found)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            if _is_being_cancelled():
+                raise
             _log.exception("on_proposal gave no vote; %s gets the default vote", proposal.in_words)
             self._report(f"on_proposal gave no vote on {proposal.in_words}", error)
         finally:
@@ -372,7 +376,7 @@ class LoopPump:
         with contextlib.suppress(GroupServiceError):  # too late, or it voted by itself
             self._cast(membership, proposal, answer)
 
-    def _report(self, what: str, error: Exception) -> None:
+    def _report(self, what: str, error: BaseException) -> None:
         """As the loop reports what no task waits for: the log alone may have no reader."""
         self._loop.call_exception_handler({"message": f"groupsvc: {what}", "exception": error})
 
@@ -393,6 +397,12 @@ class LoopPump:
 
         self._loop.call_soon_threadsafe(vote)
         done.result()
+
+
+def _is_being_cancelled() -> bool:
+    """Whether it is this task that ends, and not only something that it waited for."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

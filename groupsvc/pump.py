@@ -70,7 +70,7 @@ class Pump:
         self.deadline = math.inf  # for the background
         self._due = math.inf  # for whoever reads
         self.machine = SessionMachine(name, self._cast)
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a handler of a signal may find it held by its own thread
         self.guard = Guard(self.lock)
         self.state_listeners: list[Callable[[SessionState], object]] = []
         self.turns = 0  # with something received: what ``dispatch`` waits for
@@ -311,11 +311,22 @@ class Pump:
 
     def _sleep_on_socket(self, pause: float) -> frozenset[int]:
         timeout = None if pause == math.inf else math.ceil(pause * 1000)
-        fds = frozenset(fd for fd, _ in self._poll.poll(timeout))
+        try:
+            found = self._poll.poll(timeout)
+        except RuntimeError:  # it is in use: this is a handler of a signal, run where its own thread waits
+            found = self._another_poll().poll(timeout)
+        fds = frozenset(fd for fd, _ in found)
         if self._kick in fds:
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._kick)
         return fds
+
+    def _another_poll(self) -> select.poll:
+        poll = select.poll()
+        with self.guard:
+            for fd in (self._kick, *(() if self._socket is None else self._socket.fds)):
+                poll.register(fd, select.POLLIN)
+        return poll
 
     def _stop_pumping(self) -> None:
         """Whoever comes first goes on: one of those that sleep, or the background."""
@@ -483,7 +494,7 @@ class Pump:
         for listener in list(self.state_listeners):
             try:
                 listener(due.state)
-            except Exception as error:
+            except BaseException as error:
                 _log.exception("on_state(%s) raised an error", due.state.name)
                 report(error)
 
@@ -500,7 +511,7 @@ class Pump:
             if found is None:
                 return  # it votes later
             answer = judged(found)
-        except Exception as error:
+        except BaseException as error:
             _log.exception("on_proposal gave no vote; %s gets the default vote", proposal.in_words)
             report(error)
         finally:

@@ -85,6 +85,7 @@ class SessionMachine:
         self._calls = Calls(self._unwanted)
         self._opening = 0  # the request that is to open or resume, on this connection
         self._is_on = False  # whether it was answered
+        self._has_resumed = False  # just now: it is to be asked for how long that is true
         self._alive_at = math.inf
         self._give_up_at = math.inf
         self._now = -math.inf
@@ -153,7 +154,7 @@ class SessionMachine:
                     self._told(message.member, run)
             else:
                 self._counted(message)
-        if self._is_on and self._heard.is_much:
+        if self._is_on and (self._heard.is_much or self._has_resumed):
             self._say_alive()
 
     def _counted(self, message: wire.AnyClientReply) -> None:
@@ -222,6 +223,9 @@ class SessionMachine:
                 raise PeerProtocolError(
                     f"session {self.id} was to be resumed, and the daemon resumed {message.session}"
                 )
+            if self.id:  # what was missed comes behind this: nothing is true before, and the next answer comes after it
+                self.lease.revoked()
+                self._has_resumed = True
             self.id, self._secret = message.session, message.secret
             self._is_on, self._opening, self._give_up_at = True, 0, math.inf
             self.outbox.extend(self._said.after(message.taken))
@@ -315,6 +319,7 @@ class SessionMachine:
     def _say_alive(self) -> None:
         if not self._is_on:
             return
+        self._has_resumed = False
         self._alive_at = self._now + SESSION_ALIVE_S
         busy = 0.0 if self.busy_since is None else self._now - self.busy_since
         id = self.next_id()

@@ -90,7 +90,7 @@ class Rows(Mapping[str, bytes]):
             raise UsageError("on_change is a function of two arguments, the key and its new value")
         self._on_change = on_change
         self._rows: dict[str, Row] = {}
-        self._lock = threading.Lock()  # between the thread that applies and those that copy
+        self._lock = threading.RLock()  # between the thread that applies and those that copy
         self._numbers = itertools.count(1)
         self._waiting: dict[int, _Waiting] = {}
         self._me = ""

@@ -126,6 +126,30 @@ def test_on_proposal(kind: str) -> None:
     play(scene)
 
 
+def test_a_callback_that_waited_for_something_cancelled_has_failed_and_the_next_is_asked() -> None:
+    async def scene(daemon: DaemonOnASocket, session: aio.Session) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
+
+        async def cancelled(state: SessionState) -> None:
+            await vote_of_another()
+
+        async def vote_of_another(proposal: groupsvc.Proposal | None = None) -> Vote:
+            other: asyncio.Future[Vote] = asyncio.get_running_loop().create_future()
+            other.cancel()
+            return await other
+
+        answers = iter([vote_of_another, lambda proposal: Vote.REJECT])
+        session.on_state(cancelled)
+        await session.join("db", on_proposal=lambda proposal: next(answers)(proposal))  # type: ignore[no-any-return]
+        daemon.tell(wire.SessionNews("suspended", "no lease"))
+        for count in (1, 2):
+            daemon.tell(daemon.memory.opened(1))
+            await came(daemon, wire.CastVote, count)
+        assert [None, "reject"] == [one.vote for one in daemon.memory.requests if isinstance(one, wire.CastVote)]
+
+    play(scene)
+
+
 def test_a_callback_may_call_but_not_propose() -> None:
     async def scene(daemon: DaemonOnASocket, session: aio.Session) -> None:
         found: list[object] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import pytest
@@ -81,6 +82,21 @@ class TestCallbacks:
         daemon.tell(wire.SessionNews("suspended", "no lease"))
         assert told.wait(PATIENCE_S)
         assert ["SUSPENDED"] == [str(error) for error in reported]
+
+    def test_code_that_exits_is_an_error_like_any_other_and_the_next_is_asked(
+        self, daemon: DaemonOnASocket, session: groupsvc.Session, reported: list[BaseException | None]
+    ) -> None:
+        """``sys.exit()`` in a thread ends the thread alone: nobody would vote here any more, and nobody know why."""
+        session.on_state(lambda state: sys.exit("on_state") if state is SessionState.SUSPENDED else None)
+        answers = iter([lambda: sys.exit("on_proposal"), lambda: Vote.REJECT])
+        session.join("db", on_proposal=lambda proposal: next(answers)())
+        daemon.tell(wire.SessionNews("suspended", "no lease"))
+        for count in (1, 2):
+            daemon.tell(daemon.memory.opened(1))
+            casts = daemon.wait_for(wire.CastVote, count)
+        assert [None, "reject"] == [cast.vote for cast in casts if isinstance(cast, wire.CastVote)]
+        assert ["on_state", "on_proposal"] == [str(error.__cause__) for error in reported if error is not None]
+        assert all("tell the main thread" in str(error) for error in reported)
 
     def test_none_votes_later_from_any_thread(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
         def vote(proposal: groupsvc.Proposal) -> None:

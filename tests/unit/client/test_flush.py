@@ -70,7 +70,7 @@ def test_in_asyncio_all_tasks_are_told() -> None:
             group.multicast_nowait(b"x")
             await asyncio.get_running_loop().run_in_executor(None, daemon.wait_for, wire.Multicast)
             flushes = [asyncio.ensure_future(group.flush(PATIENCE_S)) for _ in range(2)]
-            await asyncio.sleep(0)
+            await session.groups()  # both have begun
             daemon.tell(wire.SessionNews("lost", "declared down"))
             return await asyncio.gather(*flushes, return_exceptions=True)
 

@@ -395,6 +395,29 @@ class TestResuming:
         line.machine.tick(1.0 + GRACE_S)
         assert LOST is line.machine.state
 
+    def test_nothing_is_vouched_for_before_what_was_missed_has_been_told(self, line: Line) -> None:
+        """A was expelled while its connection was broken. It must not believe for a moment that it still holds."""
+        membership = join(line)
+        group = line.daemon.group_of(membership.number)
+        line.machine.disconnected(0.1)
+        line.daemon.tell(wire.MessagesCame(membership.number, group.seq + 1, ("n2", 1, 1), (b"while you were away",)))
+        line.daemon.tell(wire.MemberLost(membership.number, False, "expelled"))
+        line.machine.connected(0.2)
+        is_now, *missed = line.daemon.handle(line.machine.outbox.pop())
+        line.machine.received([is_now], 0.2)
+        assert (SUSPENDED, 0.0) == (line.machine.state, line.machine.valid_for(0.2))
+        line.machine.received(missed, 0.2)
+        assert membership.has_ended
+        line.run()
+        assert CONNECTED is line.machine.state
+
+    def test_what_was_missed_is_read_before_that_it_is_resumed(self, line: Line) -> None:
+        membership = join(line)
+        line.machine.disconnected(0.1)
+        line.daemon.tell(wire.MessagesCame(membership.number, 2, ("n2", 1, 1), (b"while you were away",)))
+        line.connect()
+        assert ["Joined", "Suspended", "Message", "Resumed"] == kinds(membership)
+
     def test_the_lease_of_a_resumed_session_counts_from_the_resuming(self, line: Line) -> None:
         line.machine.disconnected(0.1)
         line.machine.tick(2.5)
