@@ -119,6 +119,7 @@ def join(
                 id, group, called, shown, wanted, create, timeout, brought is not None, begins
             ),
             (wire.JoinedAs, wire.OutcomeIs), what, now=now, timeout=timeout, group=group, convert=entered,
+            proposes=True,
         )  # fmt: skip
 
     return start
@@ -258,7 +259,7 @@ def _propose(
         check_member(membership, what)
         return machine.ask(
             lambda id: make(id, timeout), wire.OutcomeIs, f"{what} in group {membership.group!r}",
-            now=now, timeout=timeout, group=membership.group, convert=ended,
+            now=now, timeout=timeout, group=membership.group, convert=ended, proposes=True,
         )  # fmt: skip
 
     return start

@@ -25,7 +25,19 @@ Convert = Callable[[Any], Any]
 class Call:
     """One request that waits for its answer. ``what`` completes the sentence "could not …"."""
 
-    __slots__ = ("_convert", "_expected", "_result", "error", "group", "harmless", "id", "is_done", "on_done", "what")
+    __slots__ = (
+        "_convert",
+        "_expected",
+        "_result",
+        "error",
+        "group",
+        "harmless",
+        "id",
+        "ids",
+        "is_done",
+        "on_done",
+        "what",
+    )
 
     def __init__(
         self,
@@ -36,8 +48,10 @@ class Call:
         harmless: bool,
         group: str | None,
         convert: Convert | None,
+        ids: tuple[str, ...] = (),
     ) -> None:
         self.id = id
+        self.ids = ids  # of what it proposes
         self.what = what
         self.group = group
         self.harmless = harmless
@@ -59,7 +73,7 @@ class Call:
     def answered(self, answer: AnyAnswer) -> None:
         """The daemon's word."""
         if isinstance(answer, Problem):
-            self.fail(error_of(answer, self.what, group=self.group))
+            self.fail(error_of(answer, self.what, group=self.group, ids=self.ids))
         elif not isinstance(answer, self._expected):
             text = f"could not {self.what}: the daemon answered with {type(answer).__name__}"
             self.fail(PeerProtocolError(text, group=self.group))
@@ -124,11 +138,13 @@ class Calls:
             _, id = heapq.heappop(self._deadlines)
             call = self._waiting.pop(id)
             why = "the daemon did not answer in time"
-            call.fail(no_answer(TimedOut, call.what, why, harmless=call.harmless, group=call.group))
+            call.fail(no_answer(TimedOut, call.what, why, harmless=call.harmless, group=call.group, ids=call.ids))
 
     def end_all(self, why: str) -> None:
         """The session is over."""
         waiting, self._waiting = self._waiting, {}
         self._deadlines.clear()
         for call in waiting.values():
-            call.fail(no_answer(DaemonUnreachable, call.what, why, harmless=call.harmless, group=call.group))
+            call.fail(
+                no_answer(DaemonUnreachable, call.what, why, harmless=call.harmless, group=call.group, ids=call.ids)
+            )

@@ -50,7 +50,7 @@ def error_of(problem: Problem, what: str, *, group: str | None = None, ids: tupl
             if problem.code != "not known":  # else it was a question, and this is the answer
                 text = f"it is not known whether it was possible to {what}: {problem.text}"
             if problem.proposal is not None:
-                ids = (*ids, text_of(problem.proposal))
+                ids = (text_of(problem.proposal),)
             return OutcomeUnknown(text, ids, group=group)
         case "failed":
             code = problem.code.replace("-", " ").replace("_", " ")

@@ -32,6 +32,7 @@ from .errors import DaemonUnreachable, PeerProtocolError, Suspended, UsageError,
 from .event_buffer import EventBuffer
 from .membership_machine import Membership
 from .session_states import IS_OVER, LEGAL, Lease, SessionState
+from .views import text_of
 from .voting import Answer, Proposal
 from .wire import client_messages as wire
 from .wire import notices
@@ -79,6 +80,7 @@ class SessionMachine:
         self.lease = Lease()
         self._cast_hook = cast_hook
         self._secret = b""
+        self._proposals: notices.ProposalId | None = None  # what the numbers of requests are added to
         self._last_id = 1  # Hello is the first
         self._said = Said()
         self._heard = Heard()
@@ -226,7 +228,7 @@ class SessionMachine:
             if self.id:  # what was missed comes behind this: nothing is true before, and the next answer comes after it
                 self.lease.revoked()
                 self._has_resumed = True
-            self.id, self._secret = message.session, message.secret
+            self.id, self._secret, self._proposals = message.session, message.secret, message.proposals
             self._is_on, self._opening, self._give_up_at = True, 0, math.inf
             self.outbox.extend(self._said.after(message.taken))
             self._alive_at = self._now + SESSION_ALIVE_S
@@ -356,18 +358,30 @@ class SessionMachine:
         harmless: bool = False,
         group: str | None = None,
         convert: Convert | None = None,
+        proposes: bool = False,
     ) -> Call:
-        """A request and the call that waits for its answer; ``harmless``: it changes nothing."""
+        """A request and the call that waits for its answer.
+
+        ``harmless``: it changes nothing. ``proposes``: it has an id, by which somebody can ask later what became of it.
+        """
         self._now = max(self._now, now)
         self.check_open(what, group)
         if len(self._calls) >= REQUESTS_WAITING_MAX:
             text = f"could not {what}: {REQUESTS_WAITING_MAX} calls of this session wait for their answers already"
             raise WouldBlock(text, group=group)
-        call = Call(self.next_id(), expected, what, harmless=harmless, group=group, convert=convert)
+        id = self.next_id()
+        ids = (self._proposal_of(id),) if proposes and self._proposals is not None else ()
+        call = Call(id, expected, what, harmless=harmless, group=group, convert=convert, ids=ids)
         self.say_what_gathers()
         self._calls.add(call, now + timeout + REPLY_SLACK_S)
         self.say(make(call.id))
         return call
+
+    def _proposal_of(self, id: int) -> str:
+        """The id of the proposal that this request makes, by which its outcome can be asked for."""
+        assert self._proposals is not None
+        node, incarnation, base = self._proposals
+        return text_of((node, incarnation, base + id))
 
     def abandon(self, call: Call) -> None:
         """Whoever waited for it was interrupted; what it has entered meanwhile is nobody's, and left again."""

@@ -408,6 +408,7 @@ class SessionIs(ClientReply, tag=int(Kind.SESSION_IS)):
 
     ``secret`` is what resumes it. ``taken``: how many of its requests were counted; those after it are to be repeated.
     ``good_for``: for so many seconds from when it was asked for, what the session knows of its memberships is true.
+    ``proposals``: the id of a proposal is this with the number of its request added, so it is known before the answer.
     """
 
     id: int
@@ -415,6 +416,7 @@ class SessionIs(ClientReply, tag=int(Kind.SESSION_IS)):
     secret: bytes
     taken: int
     good_for: float
+    proposals: ProposalId
 
 
 class SessionAliveAck(ClientReply, tag=int(Kind.SESSION_ALIVE_ACK)):

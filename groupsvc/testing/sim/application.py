@@ -349,7 +349,7 @@ class Application:
             self.ended(number, op, args, "ok", result, group=int(result.get("group", group)))
         elif isinstance(problem, OutcomeUnknown):
             ends("info", problem)
-            self.ended(number, op, args, "info", {"error": "OutcomeUnknown"}, group=group)
+            self.ended(number, op, args, "info", {"error": "OutcomeUnknown", "ids": list(problem.ids)}, group=group)
         elif isinstance(problem, UsageError | PeerProtocolError) or not isinstance(problem, Failed):
             self.all.broken("K1", f"{op} {args} of {self.name} ended with {problem!r}", self)
         else:

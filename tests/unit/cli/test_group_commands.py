@@ -53,7 +53,7 @@ def joined(request: wire.JoinAsk) -> wire.JoinedAs:
 
 
 COMMON: Answers = {
-    wire.OpenSession: lambda request: wire.SessionIs(request.id, 5, b"secret", 0, 3.0),
+    wire.OpenSession: lambda request: wire.SessionIs(request.id, 5, b"secret", 0, 3.0, ("n1", 7, 0)),
     wire.SessionAlive: lambda request: wire.SessionAliveAck(request.id, 99, 3.0),
     wire.SubscribeAsk: lambda request: wire.Subscribed(request.id, 1, {}, VIEW),
     wire.JoinAsk: joined,

@@ -14,6 +14,8 @@ from groupsvc.wire import client_messages as wire
 from groupsvc.wire import notices
 
 NODE = ("n1", 7)
+PROPOSALS = (*NODE, 1000)
+"""The proposal of request 1 has the next number."""
 SECRET = b"secret"
 Script = Callable[[wire.AnyClientRequest], list[wire.AnyClientReply] | None]
 
@@ -59,13 +61,13 @@ class DaemonInMemory:
                 return [wire.Welcome(request.id, 1, NODE[0], NODE[1], "00" * 16)]
             case wire.OpenSession():
                 self.knows_the_session = True
-                return [wire.SessionIs(request.id, 5, SECRET, 0, self.good_for)]
+                return [wire.SessionIs(request.id, 5, SECRET, 0, self.good_for, PROPOSALS)]
             case wire.ResumeSession():
                 if not self.knows_the_session or (request.session, request.secret) != (5, SECRET):
                     return [wire.Problem(request.id, "failed", "no such session", "the session is not known here")]
                 self.forgotten = request.seen
                 again = self.told[request.seen :]
-                return [wire.SessionIs(request.id, 5, SECRET, len(self.requests), self.good_for), *again]
+                return [wire.SessionIs(request.id, 5, SECRET, len(self.requests), self.good_for, PROPOSALS), *again]
             case wire.SessionAlive():
                 self.alive.append(request)
                 self.forgotten = request.seen

@@ -412,7 +412,7 @@ class TestConnectionsBreak:
 
     def test_garbage_is_the_end_of_the_session(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
         group = session.join("db", events=True)
-        daemon.server.say(wire.SessionIs(99, 1, b"", 0, 1.0))
+        daemon.server.say(wire.SessionIs(99, 1, b"", 0, 1.0, ("n1", 7, 0)))
         assert ["Joined", "Lost"] == [type(event).__name__ for event in group.events()]
 
 

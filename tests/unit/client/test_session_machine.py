@@ -206,6 +206,23 @@ class TestCalls:
         assert not call.is_done
         line.machine.tick(5.6)
         assert isinstance(call.error, OutcomeUnknown)
+        assert (f"n1/7/{1000 + call.id}",) == call.error.ids, (
+            "it can be asked for later, though the daemon said nothing"
+        )
+
+    def test_a_proposal_that_was_under_way_when_the_session_was_lost_is_named(self, line: Line) -> None:
+        """K1: in the next session somebody can ask what became of it."""
+        membership = join(line)
+        call = begin(line, propose(line, membership, b"x"), 5.0)
+        line.machine.lose("the daemon died")
+        assert isinstance(call.error, OutcomeUnknown)
+        assert (f"n1/7/{1000 + call.id}",) == call.error.ids
+
+    def test_what_is_no_proposal_has_no_name(self, line: Line) -> None:
+        call = begin(line, asking.submit(line.machine, "db", b"x"), 5.0)
+        line.machine.tick(6.0)
+        assert isinstance(call.error, OutcomeUnknown)
+        assert () == call.error.ids
 
     def test_no_answer_to_a_question_changed_nothing(self, line: Line) -> None:
         call = begin(line, asking.groups(line.machine), 5.0)
@@ -277,7 +294,7 @@ class TestIllegalOrders:
     @pytest.mark.parametrize(
         "message",
         [
-            wire.SessionIs(999, 5, b"", 0, 2.0),
+            wire.SessionIs(999, 5, b"", 0, 2.0, ("n1", 7, 0)),
             wire.SessionAliveAck(999, 0, 2.0),
             wire.Welcome(1, 1, "n1", 7, ""),
         ],
@@ -309,7 +326,7 @@ class TestIllegalOrders:
         line.machine.disconnected(0.1)
         line.machine.connected(0.2)
         with pytest.raises(PeerProtocolError, match="session 5 was to be resumed"):
-            line.machine.received([wire.SessionIs(line.machine.outbox[0].id, 6, b"", 0, 2.0)], 0.2)
+            line.machine.received([wire.SessionIs(line.machine.outbox[0].id, 6, b"", 0, 2.0, ("n1", 7, 0))], 0.2)
 
     def test_the_refusal_of_a_whole_frame_ends_the_session_with_its_reason(self, line: Line) -> None:
         line.machine.received([wire.Problem(0, "usage", "frame", "checksum is wrong")], 0.0)

@@ -112,12 +112,10 @@ class LocalGroup:
         """Whether no process of this node takes part, or is still to come."""
         return not self._processes and not self._subscribers and not self.is_kept
 
-    def join(self, listener: Listener, number: int, name: str, data: bytes, decided: Decided) -> int:
-        """A process wants to be a provider, under this number; returns that of its proposal."""
-        self._processes[number] = listener
-        proposal = self._groups.next_proposal()
-        self.propose(cmd.Join(proposal, number, cmd.BY_DEFAULT, cmd.BY_DEFAULT, name, data), decided)
-        return proposal
+    def join(self, listener: Listener, command: cmd.Join, decided: Decided) -> None:
+        """A process wants to be a provider, under the number of its own in the proposal."""
+        self._processes[command.provider] = listener
+        self.propose(command, decided)
 
     def subscribe(self, listener: Listener, number: int) -> None:
         """A process wants to watch."""

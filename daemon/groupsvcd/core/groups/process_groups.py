@@ -1,7 +1,7 @@
 """All process groups of a node: which process takes part in which, and which votes are for which.
 
 It sits on ``NodeGroups``: each process group is a user of the node group of the same name, and brings it its machine.
-It gives the numbers by which processes and proposals of this node are known everywhere; they are never used again.
+It gives the numbers by which processes of this node are known everywhere; they are never used again.
 
 Only groups in which something is waited for have a deadline: a node may carry thousands that sleep.
 """
@@ -44,7 +44,6 @@ class ProcessGroups:
         self._by_id: dict[int, LocalGroup] = {}
         self._awake: dict[LocalGroup, None] = {}
         self._last_number = 0
-        self._last_proposal = 0
         self._was_isolated = True
         self._list_version = 0
         self._gone: set[NodeId] = set()  # incarnations that have a successor, and are known to hold nothing
@@ -66,11 +65,6 @@ class ProcessGroups:
         """For a process."""
         self._last_number += 1
         return self._last_number
-
-    def next_proposal(self) -> int:
-        """For a proposal: they are many more than processes, and have numbers of their own."""
-        self._last_proposal += 1
-        return self._last_proposal
 
     # --- For processes ---
 

@@ -34,6 +34,7 @@ from groupsvc.wire.client_messages import (
 from groupsvc.wire.limits import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
 from groupsvc.wire.notices import AnyNotice, Ended, Joined, Left, ProviderId, Refused
 
+from ..groups import commands as cmd
 from ..groups.arrivals import Arrival
 from ..groups.commands import FailureCause
 from ..groups.process_group import ProcessGroup
@@ -67,11 +68,12 @@ class Membership:
         self._has_machine, self._since = ask.has_machine, ask.since
         self._briefing: Briefing | None = None  # while it catches up
         self._when_briefed: list[Callable[[], None]] = []
-        self._proposal = 0
+        self._proposal = session.proposal_of(ask.id)
         self._is_taken_back = False  # after it was proposed
         self._outstanding = 0  # messages that did not come back yet
         self._outstanding_bytes = 0
         self._call = session.call(ask.id, ask.timeout, self._is_late)
+        self._call.proposal = (*session.desk.processes.me, self._proposal)
         attributes = {**ask.attributes, "state_machine": True} if ask.has_machine else ask.attributes
         self._arrival = Arrival(attributes, FORMS[ask.create], self._admitted, self._turned_away)
         session.parts[self.member] = self
@@ -95,7 +97,9 @@ class Membership:
             self._call.fail("full", "too much waits for room in this group on this node; try later")
         else:
             self._call.may_have_happened = True  # it may be approved at any moment
-            self._proposal = local.join(self, self.member, self.name, self._data, self._decided)
+            by_default = cmd.BY_DEFAULT
+            join = cmd.Join(self._proposal, self.member, by_default, by_default, self.name, self._data)
+            local.join(self, join, self._decided)
 
     def _problem_with(self, local: LocalGroup) -> tuple[str, str] | None:
         """Code and words of why it cannot take part in this group, or not with what it asks for."""

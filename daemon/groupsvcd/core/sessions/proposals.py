@@ -65,7 +65,7 @@ class Proposing:
     def __init__(self, session: Session, request_id: int, timeout: float, local: LocalGroup) -> None:
         self._local = local
         self._processes = session.desk.processes
-        self.number = self._processes.next_proposal()
+        self.number = session.proposal_of(request_id)
         self._call: Call = session.call(request_id, timeout, self._is_late)
         self._call.proposal = (*self._processes.me, self.number)
 

@@ -25,9 +25,12 @@ from groupsvc.wire.client_messages import (
     AnyClientRequest,
     CloseSession,
     Done,
+    JoinAsk,
+    LeaveAsk,
     MemberLost,
     MessagesCame,
     Problem,
+    ProposalAsk,
     SessionAlive,
     SessionAliveAck,
     SessionIs,
@@ -56,6 +59,12 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Session", Any], None]
 
+REQUEST_IDS = 2**32
+"""A session has so many numbers for requests; the ids of its proposals are made of them, and never used again."""
+
+PROPOSING = (JoinAsk, LeaveAsk, ProposalAsk)
+"""Requests that become proposals."""
+
 
 class Part(Protocol):
     """What a session has in a group: a membership, a subscription, or what is to become one."""
@@ -80,6 +89,7 @@ class Session:
         self.connection = 0  # 0: none at the moment
         self.last_connection = 0  # whose process may still live
         self.taken = 0  # requests that were counted
+        self._last_proposing = 0  # the newest of them that proposed something
         self.calls: set[Call] = set()
         self.parts: dict[int, Part] = {}
         self.names: set[tuple[str, str]] = set()  # group and name of its providers, and of who is to be one
@@ -102,7 +112,8 @@ class Session:
             self._grace.take_back()
             self._grace = None
         self._alive_at = self.desk.turn.now
-        self._send(SessionIs(request_id, self.number, self.secret, self.taken, self.desk.good_for))
+        proposals = (*self.desk.processes.me, self.proposal_of(0))
+        self._send(SessionIs(request_id, self.number, self.secret, self.taken, self.desk.good_for, proposals))
         self._tellings.connect(seen)
 
     def can_resume(self, seen: int) -> bool:
@@ -192,6 +203,12 @@ class Session:
         if isinstance(request, CloseSession):
             self._close(request)
             return
+        if isinstance(request, PROPOSING):
+            if not self._last_proposing < request.id < REQUEST_IDS:
+                text = f"the number of a request that proposes is above those before it, and below {REQUEST_IDS}"
+                self.tell(Problem(request.id, "usage", "usage", f"{text}; {request.id} is not"))
+                return
+            self._last_proposing = request.id
         handler = self._handlers.get(type(request))
         if handler is None:
             self.desk.elsewhere(-self.number, request)
@@ -207,6 +224,10 @@ class Session:
         call = Call(self, request_id, wait, late)
         self.calls.add(call)
         return call
+
+    def proposal_of(self, request_id: int) -> int:
+        """The number of the proposal that a request makes, among all of this node: its program knows it, too."""
+        return self.number * REQUEST_IDS + request_id
 
     def has_room(self, request_id: int) -> bool:
         """Whether it may have something more in a group; if not, that is answered."""

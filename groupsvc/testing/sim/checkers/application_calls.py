@@ -24,6 +24,11 @@ LEGAL = {
 }
 """From which state of a session to which; a new one is suspended."""
 
+PROPOSING = frozenset({
+    "join_group", "leave_group", "propose_state", "send_by_ballot", "expel", "change_attributes"
+})  # fmt: skip
+"""Calls that make proposals."""
+
 BEFORE_IT_IS_OPEN = frozenset({"open_session"})
 
 
@@ -36,6 +41,7 @@ def k1(stories: Stories, converged: bool, waiting: frozenset[str], lost: frozens
     """
     yield from _ends(stories, converged, waiting, lost)
     yield from _effects_of_failed(stories)
+    yield from _named(stories)
 
 
 def _ends(stories: Stories, converged: bool, waiting: frozenset[str], lost: frozenset[int]) -> Iterator[Violation]:
@@ -81,6 +87,24 @@ def _effects_of_failed(stories: Stories) -> Iterator[Violation]:
                 call = failed[value]
                 text = f"{call.invoke.op} {call.invoke.args['id']} of {call.invoke.who} failed, and {value!r} is {kind}"
                 yield Violation("K1", text, line.i)
+
+
+def _named(stories: Stories) -> Iterator[Violation]:
+    """A proposal whose end is not known is named: as it is called where it ended, if it did."""
+    called: dict[str, str] = {}
+    for full in stories.full.values():
+        if "approved" in full and full["about"] == "message":
+            called[str(full["payload"])] = full["proposal"]
+    for call in stories.calls.values():
+        if call.invoke.op not in PROPOSING or call.end is None or call.end.result.get("error") != "OutcomeUnknown":
+            continue
+        ids = call.end.result["ids"]
+        what = f"{call.invoke.op} {call.invoke.args['id']} of {call.invoke.who}"
+        if len(ids) != 1:
+            yield Violation("K1", f"{what} is not known, and named {ids}", call.end.i)
+        elif called.get(str(call.invoke.args.get("payload")), ids[0]) != ids[0]:
+            known = called[str(call.invoke.args["payload"])]
+            yield Violation("K1", f"{what} is not known, and named {ids[0]}; it ended as {known}", call.end.i)
 
 
 def _shown(kind: str, full: dict[str, Any]) -> Iterator[str]:

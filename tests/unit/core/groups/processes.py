@@ -106,7 +106,7 @@ class Process:
         """Wants the state to be this."""
 
         def propose(local: LocalGroup, processes: ProcessGroups) -> None:
-            command = cmd.ChangeState(processes.next_proposal(), self.number, phases, BY_DEFAULT, value)
+            command = cmd.ChangeState(self.nodes.next_proposal(), self.number, phases, BY_DEFAULT, value)
             local.propose(command, self.decided.append)
 
         self.act(propose)
@@ -115,7 +115,7 @@ class Process:
         """Wants to leave."""
 
         def propose(local: LocalGroup, processes: ProcessGroups) -> None:
-            command = cmd.Leave(processes.next_proposal(), self.number, BY_DEFAULT, BY_DEFAULT, 0)
+            command = cmd.Leave(self.nodes.next_proposal(), self.number, BY_DEFAULT, BY_DEFAULT, 0)
             local.propose(command, self.decided.append)
 
         self.act(propose)
@@ -139,8 +139,14 @@ class Processes(Carriers):
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
+        self._last_proposal = 0
         self.boot(*self.names)
         self.run(2.0)
+
+    def next_proposal(self) -> int:
+        """A number for a proposal, which in earnest its session would have."""
+        self._last_proposal += 1
+        return self._last_proposal
 
     def start(self, node: str, group: str = "db", *, wait: float = 0.3, **attributes: AttributeValue) -> Process:
         """A process on this node joins; ``wait`` for what comes of it."""
@@ -150,7 +156,9 @@ class Processes(Carriers):
         def join() -> None:
             process.number = processes.next_number()
             local = processes.take_part(group, attributes)
-            local.join(process, process.number, f"{node}{process.number}", b"", process.decided.append)
+            name = f"{node}{process.number}"
+            command = cmd.Join(self.next_proposal(), process.number, BY_DEFAULT, BY_DEFAULT, name, b"")
+            local.join(process, command, process.decided.append)
 
         self.step(node, LocalCall(join))
         self.run(wait)

@@ -6,6 +6,7 @@ import pytest
 
 from groupsvc.wire.client_messages import (
     CastVote,
+    ChangeStateAsk,
     ExpelAsk,
     GoodbyeAsk,
     JoinedAs,
@@ -64,6 +65,37 @@ def test_a_proposal_whose_end_is_not_known_is_named_and_can_be_asked_for() -> No
     outcome = a.answer(a.ask(OutcomeAsk, a.member, answer.proposal))
     assert isinstance(outcome, OutcomeIs)
     assert outcome.outcome.approved
+
+
+def test_a_program_knows_the_ids_of_its_proposals_before_they_are_answered() -> None:
+    """K1: if they are not, it can still ask, in this session or in another one, at another node."""
+    domain, (a, b, _) = _three()
+    assert a.session is not None
+    base = a.session.proposals
+    number = a.propose_state(b"red")
+    domain.run(0.1)
+    answer = a.answer(number)
+    assert isinstance(answer, OutcomeIs)
+    assert (*base[:2], base[2] + number) == answer.proposal
+    later = b.answer(b.ask(OutcomeAsk, b.member, answer.proposal))
+    assert isinstance(later, OutcomeIs)
+    assert answer.outcome == later.outcome
+
+
+def test_no_two_proposals_have_one_id_whatever_a_program_counts() -> None:
+    """X2: a number that was used, or is none, is refused, and nothing has changed."""
+    domain, (a, _, _) = _three()
+    used = a.propose_state(b"red")
+    domain.run(0.1)
+    for number in (used, used - 1, 0, -1, 2**32):
+        a.say(ChangeStateAsk(number, a.member, -1, -1.0, False, 5.0, b"green", -1))
+        domain.run(0.1)
+        refused = [one for one in a.answers(number) if isinstance(one, Problem)]
+        assert ("usage", "usage") == (refused[-1].family, refused[-1].code)
+    assert [b"red"] == [changed.value for changed in a.notices(StateChanged)]
+    late = a.propose_state(b"blue")
+    domain.run(0.1)
+    assert isinstance(a.answer(late), OutcomeIs)
 
 
 def test_providers_that_a_node_has_lost_are_no_providers_when_it_stays_for_another() -> None:
