@@ -10,7 +10,7 @@ from groupsvc.wire.notices import AttributeValue, DefaultVote, Kind
 from .commands import DYNAMIC, ONE_PHASE
 
 CHECKPOINT_EVERY = 1_000
-"""As the stream's own checkpoints, unless the group says otherwise."""
+"""As the stream's own checkpoints, unless the group says otherwise. Members keep what was said since the newest."""
 
 BATCH_WINDOW_S = 0.05
 TIME_LIMIT_S = 30.0
