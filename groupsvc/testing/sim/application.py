@@ -512,13 +512,16 @@ class Application:
         """A vote that nobody waits for, past the library, which would refuse it.
 
         Who votes late may hit upon the next phase when that is open already, and then it is a vote like any other.
+        So it may be if that is open at its daemon, which has told it so, and it has not heard yet: that is *early*.
         """
         machine = self.machine
         assert machine is not None
         args = self._paper(part, ballot, phase, answer)
         running = part.membership._proposal
         is_open = running is not None and (running.ballot, running.phase) == (ballot, phase)
-        if part.membership._voted or not is_open:
+        if running is not None and (running.ballot, running.phase + 1) == (ballot, phase):
+            args["early"] = True
+        elif part.membership._voted or not is_open:
             args["stray"] = True
         default = None if answer.default_vote is None else answer.default_vote.value
         machine.say(

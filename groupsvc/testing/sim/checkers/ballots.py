@@ -228,12 +228,21 @@ class Replay:
 
     # --- Votes ---
 
-    def _cast(self, provider: str) -> dict[str, Any] | None:
-        """What it cast first in the running phase, as it wrote it down."""
+    def _cast(self, provider: str) -> list[dict[str, Any]]:
+        """What it cast first in the running phase, as it wrote it down.
+
+        Before that may stand what it cast when it had not heard yet that the phase had begun: its daemon had opened it
+        by then, or had not. One of these is its vote.
+        """
         running = self._model.ballot
         assert running is not None
-        lines = self._stories.votes.get((self._group, provider, running.ballot, running.phase), ())
-        return next((line.args for line in lines if not line.args.get("stray") and not line.args.get("refused")), None)
+        found: list[dict[str, Any]] = []
+        for line in self._stories.votes.get((self._group, provider, running.ballot, running.phase), ()):
+            if not line.args.get("stray") and not line.args.get("refused"):
+                found.append(line.args)
+                if not line.args.get("early"):
+                    break
+        return found
 
     def _count(self, votes: list[list[str]], seq: int) -> Iterator[tuple[str, str]]:
         running = self._model.ballot
@@ -244,14 +253,14 @@ class Replay:
             cast = self._cast(provider)
             votes_itself = self._votes_by_itself(provider)
             if why == "":
-                if cast is not None and cast["vote"] != vote:
-                    yield "G4", f"{provider} voted {cast['vote']} first {where}, and {vote} was counted"
-                elif cast is None and not votes_itself:
+                if cast and all(one["vote"] != vote for one in cast):
+                    yield "G4", f"{provider} voted {cast[-1]['vote']} first {where}, and {vote} was counted"
+                elif not cast and not votes_itself:
                     yield "G4", f"{provider} did not vote {where}, and {vote} was counted as its vote"
                 continue
             if vote != self._model.default_vote:
                 yield "G5", f"{vote} was cast for {provider} {where}, the default is {self._model.default_vote}"
-            if why == "raised" and (cast is None or cast["vote"] is not None):
+            if why == "raised" and all(one["vote"] is not None for one in cast):
                 yield "G5", f"{provider} is said to have raised an error {where}, and has not"
             elif why == "failed" and provider not in self._model.failed:
                 yield "G5", f"{provider} is said to have failed {where}, and has not"
@@ -290,10 +299,11 @@ class Replay:
 
     def _papers(self, votes: list[list[str]]) -> list[Paper]:
         found: list[Paper] = []
-        for provider, _, why in votes:
-            cast = self._cast(provider) if self._model.ballot is not None and why == "" else None
-            if cast is not None:
-                found.append(Paper(cast.get("state"), cast.get("default_vote")))
+        for provider, vote, why in votes:
+            cast = self._cast(provider) if self._model.ballot is not None and why == "" else []
+            counted = next((one for one in cast if one["vote"] == vote), None)
+            if counted is not None:
+                found.append(Paper(counted.get("state"), counted.get("default_vote")))
         return found
 
 
