@@ -69,7 +69,7 @@ class Arrivals:
         if not waiting:
             del self._waiting[name]
         local = self._groups.get(name)
-        if was_first and local is not None and local.is_idle:
+        if was_first and local is not None and local.is_idle and not local.is_steward:
             self._groups.leave(local)  # it was for him that this node asked; who waits behind him asks for himself
 
     def entered(self, local: LocalGroup) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from ..identity import Sender
 from ..nodegroups.group_settings import GroupSettings
 from ..nodegroups.node_groups import NodeGroups
+from ..nodegroups.phases import Phase
 from ..nodegroups.seat import Seat
 from ..nodegroups.user import Application, Form
 from ..parameters import Timers
@@ -77,8 +78,14 @@ class ProcessGroups:
         return local
 
     def enter(self, name: str, arrival: Arrival) -> None:
-        """The same for the first of those who wait for it; he is told what came of it."""
+        """The same for the first of those who wait for it; he is told what came of it.
+
+        If the node is on its way back to a durable group, it carries that for the sake of its disk, whatever he does.
+        """
+        seat = self._nodes.seat_of(name)
         self._by_name[name] = local = LocalGroup(self, name, arrival)
+        if seat is not None and seat.group.phase is Phase.RETURNING:
+            local.is_steward = not seat.group.is_to_leave
         attributes = {**arrival.attributes, **OURS}
         self._nodes.join(name, attributes, local, local, form=arrival.form, refused=local.refused)
 
