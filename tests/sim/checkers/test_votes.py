@@ -54,9 +54,16 @@ class Tale:
         """It voted."""
         self._line("vote", "event", {"m": 1, "provider": ME, "ballot": 10, "phase": phase, "vote": vote, **more})
 
-    def rejected(self, seq: int, phases: int, *votes: list[str]) -> None:
+    def rejected(self, seq: int, phases: int, *votes: list[str], state: str = "red") -> None:
         """The ballot ended."""
-        ended = {"approved": False, "phases": phases, "reason": "", "votes": list(votes), "left_out": []}
+        ended = {
+            "approved": False,
+            "phases": phases,
+            "reason": "",
+            "votes": list(votes),
+            "left_out": [],
+            "state": state,
+        }
         self.told(seq, "ended", {**PROPOSAL, **ended})
 
     def found(self, **known: tuple[int, int]) -> list[str]:
@@ -83,6 +90,21 @@ def test_a_vote_that_may_have_found_the_next_phase_open_counts_or_does_not(count
     tale.vote(2, "approve")
     tale.rejected(12, 2, [ME, counted, ""], [OTHER, "reject", ""])
     assert expected == [one for one in tale.found() if one == "G4"]
+
+
+@pytest.mark.parametrize("state, expected", [("red", []), ("blue", []), ("green", ["G6"])])
+def test_which_of_two_votes_that_are_alike_was_counted_shows_in_what_came_with_it(
+    state: str, expected: list[str]
+) -> None:
+    """Seed 940067."""
+    tale = _second_phase()
+    tale.vote(2, "reject", early=True, state="blue")
+    votes = [[ME, "continue", ""], [OTHER, "approve", ""]]
+    tale.told(11, "phase_ended", {"ballot": 10, "phase": 1, "votes": votes})
+    tale.phase(2, 11)
+    tale.vote(2, "reject")
+    tale.rejected(12, 2, [ME, "reject", ""], [OTHER, "approve", ""], state=state)
+    assert expected == tale.found()
 
 
 @pytest.mark.parametrize("counted, expected", [("approve", []), ("reject", ["G4"])])

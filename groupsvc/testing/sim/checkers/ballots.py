@@ -207,12 +207,12 @@ class Replay:
             yield from model.proposed(full, line.seq, fixed)
         elif kind == "phase_ended":
             yield from self._count(full["votes"], line.seq)
-            yield from model.phase_ended(full, self._papers(full["votes"]))
+            yield from model.phase_ended(full, self._papers(full["votes"], None))
         elif kind == "ended":
             if model.ballot is not None and full["votes"]:
                 yield from self._count(full["votes"], line.seq)
             if self._story.provider:
-                yield from model.ended(full, self._papers(full["votes"]))
+                yield from model.ended(full, self._papers(full["votes"], full["state"]))
 
     def _look_at_view(self, told: Told) -> Iterator[Violation]:
         """G1: the view that goes with an entry is the group after it."""
@@ -297,12 +297,14 @@ class Replay:
             took = closed - opened
             yield "G5", f"{provider} was late {where} after {took:.3f} of {running.time_limit:g} s"
 
-    def _papers(self, votes: list[list[str]]) -> list[Paper]:
+    def _papers(self, votes: list[list[str]], state: str | None) -> list[Paper]:
+        """What came with the votes; of two that are alike the one that explains the state, if one does."""
         found: list[Paper] = []
         for provider, vote, why in votes:
             cast = self._cast(provider) if self._model.ballot is not None and why == "" else []
-            counted = next((one for one in cast if one["vote"] == vote), None)
-            if counted is not None:
+            alike = [one for one in cast if one["vote"] == vote]
+            if alike:
+                counted = next((one for one in alike if one.get("state") == state), alike[-1])
                 found.append(Paper(counted.get("state"), counted.get("default_vote")))
         return found
 
