@@ -53,6 +53,7 @@ RARE_MARKS: tuple[str, ...] = (
     "group-no-disk",
     "group-server-unable", "group-superseded", "group-tail-lost", "group-too-old",
     "payload-kept-no-longer", "receiver-follows-a-server", "recovery-stuck",
+    "session-resumed-before",
 )  # fmt: skip
 """Places that a sample of some hundred seeds need not come by; long runs and tests of their own do."""
 

@@ -88,6 +88,7 @@ class Session:
         self.secret = secret
         self.connection = 0  # 0: none at the moment
         self.last_connection = 0  # whose process may still live
+        self.opened_by = 0  # the request that opened it, or resumed it last: their numbers grow
         self.taken = 0  # requests that were counted
         self._last_proposing = 0  # the newest of them that proposed something
         self.calls: set[Call] = set()
@@ -107,6 +108,7 @@ class Session:
 
     def connect(self, client: int, request_id: int, seen: int) -> None:
         """It is used on this connection from now on."""
+        self.opened_by = request_id
         self.connection = self.last_connection = client
         if self._grace is not None:
             self._grace.take_back()

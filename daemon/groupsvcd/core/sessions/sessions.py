@@ -164,6 +164,12 @@ class Sessions:
         if session is None or session.secret != ask.secret:
             self._reply(client, Problem(ask.id, "failed", "lost", LOST))
             return
+        if ask.id <= session.opened_by:
+            # It was overtaken by a newer one of the same program, which is where the program is.
+            self.desk.turn.mark("session-resumed-before")
+            text = f"the session was opened or resumed by request {session.opened_by}; {ask.id} is older, or the same"
+            self._reply(client, Problem(ask.id, "usage", "usage", text))
+            return
         if not session.can_resume(ask.seen):
             # What it says it has counted cannot be: whatever this client believes of its session is not so.
             session.end("failure")

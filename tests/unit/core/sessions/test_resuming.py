@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupsvc.wire.client_messages import CloseSession, Done, OutcomeIs, StatusAsk
+from groupsvc.wire.client_messages import CloseSession, Done, OutcomeIs, ResumeSession, StatusAsk
 from groupsvc.wire.limits import GRACE_S
 from groupsvc.wire.notices import Failing, Left, PhaseOpened, StateChanged
 from groupsvcd.core.events import ClientFrame, ClientGone
@@ -70,6 +70,31 @@ def test_what_comes_late_over_the_old_connection_is_no_part_of_the_session_any_m
     domain.step("D", ClientGone(old))
     domain.run(GRACE_S + 1)
     assert [b"red"] == [changed.value for changed in b.notices(StateChanged)]
+    assert [] == b.notices(Failing)
+
+
+@pytest.mark.parametrize("progress", [False, True])
+def test_a_wish_to_resume_that_comes_after_a_newer_one_changes_nothing(progress: bool) -> None:
+    """The program knocked twice, on two connections, while its daemon was stopped; the daemon hears the second first.
+
+    Were the first one obeyed, the session would go on on a connection that nobody has any more, or end because what it
+    says was counted is no longer kept.
+    """
+    domain, a, b = _two()
+    assert a.session is not None
+    stale = ResumeSession(next(a._ids), a.session.session, a.session.secret, len(a.told))
+    a.hang_up()
+    a.resume()
+    if progress:
+        b.multicast(b"1")
+        domain.run(0.1)
+        a.alive()
+    late = domain.new_connection(Application(domain, "D"))
+    domain.step("D", ClientFrame(late, stale))
+    domain.step("D", ClientGone(late))
+    number = a.propose_state(b"red")
+    domain.run(GRACE_S + 1)
+    assert isinstance(a.answer(number), OutcomeIs)
     assert [] == b.notices(Failing)
 
 
