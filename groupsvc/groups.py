@@ -170,7 +170,9 @@ class Group(Reader, JoinedGroup):
         timeout: float | None = None,
         **changes: object,
     ) -> Outcome:
-        """Other attributes of the group, as in ``change_attributes(time_limit=5.0)``, voted on if ``phases`` says so.
+        """Other attributes of the group, as in ``change_attributes(time_limit=5.0)``.
+
+        It is voted on as a change of the state is, unless ``phases`` says otherwise.
 
         ``time_limit`` is an attribute; that of the ballot about the change is ``ballot_time_limit``.
         """
