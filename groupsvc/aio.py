@@ -18,7 +18,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from types import TracebackType
-from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, cast
 
 from . import arguments as check
 from . import asking, clock
@@ -29,7 +29,7 @@ from .event_buffer import EventBuffer
 from .events import Event
 from .groups import LEAVE_S
 from .holding import Held
-from .known_group import JoinedGroup, KnownGroup
+from .known_group import JoinedGroup, KnownGroup, not_of_a_watcher
 from .loop_pump import LoopPump
 from .machines import Since, StateMachine, tell_group
 from .membership_machine import Membership
@@ -292,6 +292,11 @@ class Subscription(Reader):
     ) -> None:
         await self.close()
 
+    if not TYPE_CHECKING:  # type checkers know what it has
+
+        def __getattr__(self, name: str) -> None:
+            raise not_of_a_watcher(self, name, Group)
+
     def __repr__(self) -> str:
         return f"<aio.Subscription to {self.name!r}>"
 
@@ -357,7 +362,9 @@ class Group(Reader, JoinedGroup):
         timeout: float | None = None,
         **changes: object,
     ) -> Outcome:
-        """Other attributes of the group, as in ``change_attributes(time_limit=5.0)``, voted on if ``phases`` says so.
+        """Other attributes of the group, as in ``change_attributes(time_limit=5.0)``.
+
+        It is voted on as a change of the state is, unless ``phases`` says otherwise.
 
         ``time_limit`` is an attribute; that of the ballot about the change is ``ballot_time_limit``.
         """
@@ -399,7 +406,7 @@ class Group(Reader, JoinedGroup):
 
     def _try(self, payload: bytes) -> MessageId | None:
         self._pump.check_usable()
-        asking.check_member(self._membership, "send a message")
+        asking.check_member(self._pump.machine, self._membership, "send a message")
         own = self._membership.own
         if not own.has_room(len(payload)):
             return None

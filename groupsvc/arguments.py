@@ -31,6 +31,9 @@ PHASES_MAX = 1_000
 EXPELLED_MAX = 10_000
 """Named in one proposal: as many as a group has, and it still fits into a frame."""
 
+ELSEWHERE = "keep what is large elsewhere, and its name here"
+"""Advice about what every member keeps."""
+
 
 def group_name(value: object, *, may_be_reserved: bool = False) -> str:
     """A name of a group; a leading ``_`` is for the service itself and its recipes."""
@@ -63,7 +66,15 @@ def patience(value: object) -> float:
     return float(value)
 
 
-def payload(value: object, group: str, *, what: str = "a payload", most: int = PAYLOAD_BYTES_MAX) -> bytes:
+def payload(
+    value: object,
+    group: str,
+    *,
+    what: str = "a payload",
+    most: int = PAYLOAD_BYTES_MAX,
+    limit: str = "limits.PAYLOAD_BYTES_MAX",
+    advice: str = "send it in parts",
+) -> bytes:
     """Bytes of an application."""
     if type(value) is not bytes:
         if not isinstance(value, bytes | bytearray | memoryview):
@@ -71,7 +82,7 @@ def payload(value: object, group: str, *, what: str = "a payload", most: int = P
             raise UsageError(text, group=group)
         value = bytes(value)
     if len(value) > most:
-        text = f"{what} for group {group!r} has {len(value)} bytes, more than the {most} allowed"
+        text = f"{what} for group {group!r} has {len(value)} bytes, more than the {most} allowed ({limit}); {advice}"
         raise UsageError(text, group=group)
     return value
 
@@ -94,7 +105,10 @@ def provider_name(value: object, group: str) -> str:
 
 def provider_data(value: object, group: str) -> bytes:
     """What a provider shows of itself."""
-    return payload(value, group, what="the data of a provider", most=PROVIDER_DATA_BYTES_MAX)
+    return payload(
+        value, group, what="the data of a provider", most=PROVIDER_DATA_BYTES_MAX,
+        limit="limits.PROVIDER_DATA_BYTES_MAX", advice=ELSEWHERE,
+    )  # fmt: skip
 
 
 def phases(value: object, group: str) -> int:
@@ -104,7 +118,9 @@ def phases(value: object, group: str) -> int:
     if isinstance(value, Phases):
         return ONE_PHASE if value is Phases.ONE else DYNAMIC
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= PHASES_MAX:
-        raise UsageError(f"phases is {value!r}; it must be Phases.ONE, Phases.N or a number from 1 on", group=group)
+        raise UsageError(
+            f"phases is {value!r}; it must be Phases.ONE, Phases.N or a number from 1 to {PHASES_MAX}", group=group
+        )
     return value
 
 

@@ -20,6 +20,7 @@ from .errors import JoinRejected, NotAMember, OutcomeUnknown, UsageError
 from .machines import Since, checked_machine, since_number
 from .membership_machine import Membership
 from .session_machine import SessionMachine
+from .session_states import IS_OVER
 from .views import id_of, provider_of, stranger
 from .voting import MANUAL, Outcome, outcome_of
 from .wire import client_messages as wire
@@ -240,13 +241,12 @@ def close(machine: SessionMachine) -> Start:
 # --- Of a membership ------------------------------------------------------------------------------------------
 
 
-def check_member(membership: Membership, what: str) -> None:
+def check_member(machine: SessionMachine, membership: Membership, what: str) -> None:
     """Raise if it takes no part any more."""
     if membership.has_ended:
-        text = (
-            f"could not {what} in group {membership.group!r}: no longer a member ({membership.end_reason}); join again"
-        )
-        raise NotAMember(text, group=membership.group)
+        text = f"could not {what} in group {membership.group!r}: no longer a member ({membership.end_reason})"
+        advice = "connect and join again" if machine.state in IS_OVER else "join again"
+        raise NotAMember(f"{text}; {advice}", group=membership.group)
 
 
 def _propose(
@@ -256,7 +256,7 @@ def _propose(
         return membership.outcome(answer.outcome, answer.seq)
 
     def start(now: float, timeout: float) -> Call:
-        check_member(membership, what)
+        check_member(machine, membership, what)
         return machine.ask(
             lambda id: make(id, timeout), wire.OutcomeIs, f"{what} in group {membership.group!r}",
             now=now, timeout=timeout, group=membership.group, convert=ended, proposes=True,
@@ -270,7 +270,7 @@ def propose_state(
 ) -> Start:
     """A new state value."""
     group, number = membership.group, membership.number
-    state = check.payload(value, group, what="a state value")
+    state = check.payload(value, group, what="a state value", advice=check.ELSEWHERE)
     expected = check.version(if_version, group)
     phases, limit, fails = _how(group, **how)
     return _propose(
@@ -331,7 +331,7 @@ def goodbye(machine: SessionMachine, membership: Membership) -> Start:
     """Leave at once: nothing is told after it."""
 
     def start(now: float, timeout: float) -> Call:
-        check_member(membership, "say goodbye")
+        check_member(machine, membership, "say goodbye")
         call = machine.ask(
             lambda id: wire.GoodbyeAsk(id, membership.number), wire.Done, f"say goodbye to group {membership.group!r}",
             now=now, timeout=timeout, group=membership.group,
@@ -352,7 +352,7 @@ def sync(machine: SessionMachine, membership: Membership) -> Start:
     """Until everything ordered before has been told here."""
 
     def start(now: float, timeout: float) -> Call:
-        check_member(membership, "catch up")
+        check_member(machine, membership, "catch up")
         return machine.ask(
             lambda id: wire.CatchUpAsk(id, membership.number, timeout), wire.CaughtUp,
             f"catch up with group {membership.group!r}", now=now, timeout=timeout, harmless=True,
@@ -370,7 +370,7 @@ def outcome(machine: SessionMachine, membership: Membership, proposal: object) -
         raise UsageError(text, group=membership.group)
 
     def start(now: float, timeout: float) -> Call:
-        check_member(membership, "ask for an outcome")
+        check_member(machine, membership, "ask for an outcome")
         return machine.ask(
             lambda id: wire.OutcomeAsk(id, membership.number, id_there), wire.OutcomeIs,
             f"ask how proposal {proposal} in group {membership.group!r} ended", now=now, timeout=timeout, harmless=True,

@@ -35,6 +35,10 @@ class UsageError(GroupServiceError):
     """The call itself is wrong; no state was touched."""
 
 
+class OnlyWatches(UsageError, AttributeError):
+    """A subscription was asked for what only a provider has; for Python it is a name that is not there."""
+
+
 class PeerProtocolError(GroupServiceError):
     """Bytes from the other side that must not be acted upon; the text says why."""
 

@@ -19,7 +19,7 @@ from .errors import Failed, GroupServiceError, OutcomeUnknown, TimedOut, WouldBl
 from .event_buffer import EventBuffer
 from .events import Event
 from .holding import Held
-from .known_group import JoinedGroup, KnownGroup
+from .known_group import JoinedGroup, KnownGroup, not_of_a_watcher
 from .membership_machine import Membership
 from .own_messages import MessageId
 from .views import Provider, View
@@ -103,6 +103,11 @@ class Subscription(Reader):
     ) -> None:
         self.close()
 
+    if not TYPE_CHECKING:  # type checkers know what it has
+
+        def __getattr__(self, name: str) -> None:
+            raise not_of_a_watcher(self, name, Group)
+
     def __repr__(self) -> str:
         return f"<Subscription to {self.name!r}>"
 
@@ -170,7 +175,9 @@ class Group(Reader, JoinedGroup):
         timeout: float | None = None,
         **changes: object,
     ) -> Outcome:
-        """Other attributes of the group, as in ``change_attributes(time_limit=5.0)``, voted on if ``phases`` says so.
+        """Other attributes of the group, as in ``change_attributes(time_limit=5.0)``.
+
+        It is voted on as a change of the state is, unless ``phases`` says otherwise.
 
         ``time_limit`` is an attribute; that of the ballot about the change is ``ballot_time_limit``.
         """
@@ -222,7 +229,7 @@ class Group(Reader, JoinedGroup):
         own = membership.own
         with pump.lock:
             if membership.end_reason is not None:
-                asking.check_member(membership, "send a message")
+                asking.check_member(pump.machine, membership, "send a message")
             if not own.has_room(len(payload)):
                 return None
             pump.machine.has_spoken.add(membership)

@@ -7,6 +7,7 @@ membership has ended (``ended``) the view stays as it was; but nobody is a provi
 from __future__ import annotations
 
 from .attributes import GroupAttributes
+from .errors import OnlyWatches
 from .membership_machine import Membership
 from .views import Provider, View
 
@@ -56,6 +57,15 @@ class KnownGroup:
     def fence(self) -> int:
         """Grows with every change of membership, for ever."""
         return self.view.fence
+
+
+def not_of_a_watcher(watching: KnownGroup, name: str, provider: type) -> AttributeError:
+    """Why a subscription has no such attribute: ``provider``, a class, may have one."""
+    if not hasattr(provider, name):
+        return AttributeError(f"{type(watching).__name__!r} object has no attribute {name!r}", name=name, obj=watching)
+    group = watching.name
+    text = f"a subscription to group {group!r} only watches it and has no {name}; join the group to take part"
+    return OnlyWatches(text, group=group)
 
 
 class JoinedGroup(KnownGroup):

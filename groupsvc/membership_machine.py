@@ -376,10 +376,17 @@ class Membership:
         """Vote, once; None: the code that should has failed."""
         where = f"{proposal.in_words} in group {self.group!r}"
         if not self.is_open(proposal):
-            text = f"could not vote on {where}: phase {proposal.phase} is over, and the default vote was counted"
+            text = (
+                f"could not vote on {where}: phase {proposal.phase} is over, and the default vote was counted;"
+                " vote before proposal.deadline, or let the phases of this group take longer (time_limit)"
+            )
             raise TimedOut(text, group=self.group)
         if self._voted:
-            raise UsageError(f"a vote on {where} was cast already in phase {proposal.phase}", group=self.group)
+            text = (
+                f"a vote on {where} was cast already in phase {proposal.phase};"
+                " a provider has one vote in each phase, and it stands"
+            )
+            raise UsageError(text, group=self.group)
         self._voted = True
         id = self._speaker.next_id()
         if answer is None:

@@ -55,6 +55,10 @@ def error_of(problem: Problem, what: str, *, group: str | None = None, ids: tupl
         case "failed":
             code = problem.code.replace("-", " ").replace("_", " ")
             family = FAILED_BY_CODE.get(code, Failed)
+            if family is NoSuchGroup:
+                text += (
+                    "; a join without create=False forms it, and subscribe(..., wait=seconds) waits until somebody has"
+                )
             if family is StaleVersion:
                 return StaleVersion(text, problem.version, group=group)
             return family(text, group=group)

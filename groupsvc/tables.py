@@ -332,4 +332,5 @@ class AioTable(Rows):
 
 def _bytes(value: bytes) -> bytes:
     """A value that is put: None would be a delete."""
-    return check.payload(value, "", what="a value of a table", most=VALUE_BYTES_MAX)
+    limit, advice = "tables.VALUE_BYTES_MAX", check.ELSEWHERE
+    return check.payload(value, "", what="a value of a table", most=VALUE_BYTES_MAX, limit=limit, advice=advice)

@@ -186,6 +186,9 @@ class Outcome:
 # --- From the wire -----------------------------------------------------------------------------------------
 
 
+_TOO_MANY = f"more than the {PAYLOAD_BYTES_MAX} allowed (limits.PAYLOAD_BYTES_MAX)"
+
+
 def problem_with_answer(answer: object) -> str | None:
     """Why this cannot be a vote, or None."""
     if not isinstance(answer, Answer) or not isinstance(answer.vote, Vote):
@@ -195,10 +198,10 @@ def problem_with_answer(answer: object) -> str | None:
         if value is not None and not isinstance(value, bytes):
             return f"{name} is a {type(value).__name__}, it must be bytes"
         if value is not None and len(value) > PAYLOAD_BYTES_MAX:
-            return f"{name} has {len(value)} bytes, more than the {PAYLOAD_BYTES_MAX} allowed"
+            return f"{name} has {len(value)} bytes, {_TOO_MANY}"
     size = len(answer.state or b"") + len(answer.message or b"")
     if size > PAYLOAD_BYTES_MAX:
-        return f"state and message have {size} bytes together, more than the {PAYLOAD_BYTES_MAX} allowed"
+        return f"state and message have {size} bytes together, {_TOO_MANY}"
     if answer.default_vote not in (None, Vote.APPROVE, Vote.REJECT):
         return f"default_vote is {answer.default_vote!r}; it must be Vote.APPROVE or Vote.REJECT"
     return None

@@ -1,7 +1,7 @@
 """The applications of a golden script, and what they can be told to do.
 
     a opens at n4                          a process on n4 opens a session, and says from then on that it is alive
-    a joins db [state_phases=n …] [data=x] [create=yes] [timeout=5]
+    a joins db [state_phases=n …] [data=x] [create=yes] [since=12] [timeout=5]
     a subscribes db [wait=2]
     a proposes db red [if=3] [phases=2] [limit=1.5] [busy=fail] [timeout=5]
     a sends db hello [phases=0 …]          a message by ballot;  a says db x y  is the plain kind
@@ -293,8 +293,9 @@ class Cast:
         create = {"yes": True, "no": False}.get(options.pop("create", ""))
         name = options.pop("name", app.name)
         options.pop("timeout", None)
+        since = int(options.pop("since", m.SINCE_NOW))
         attributes = {key: _value(value) for key, value in options.items()}
-        app.ask(f"join {words[0]}", m.JoinAsk, words[0], name, data, attributes, create, timeout)
+        app.ask(f"join {words[0]}", m.JoinAsk, words[0], name, data, attributes, create, timeout, False, since)
 
     def _subscribes(self, app: Application, words: list[str], options: dict[str, str]) -> None:
         app.ask(f"subscribe {words[0]}", m.SubscribeAsk, words[0], float(options.get("wait", "0")), _timeout(options))

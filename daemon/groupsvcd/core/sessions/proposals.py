@@ -35,6 +35,8 @@ from .membership import Membership
 from .refusals import WORDS
 from .session import Session
 
+NOT_IN = "is a subscription, or has not joined yet; join the group to take part"
+
 VOTE_PROBLEMS: dict[VoteProblem, str] = {
     "past phase": "that phase is over, or never was; nothing was counted",
     "no vote": "this provider has no vote in that phase; nothing was counted",
@@ -55,7 +57,7 @@ def provider_of(session: Session, request_id: int, member: int) -> Membership | 
         text = f"member {member} is none of this session, or no member any more; join again"
         session.tell(Problem(request_id, "failed", "not a member", text))
     else:
-        session.tell(Problem(request_id, "usage", "usage", f"member {member} is a subscription, or has not joined yet"))
+        session.tell(Problem(request_id, "usage", "usage", f"member {member} {NOT_IN}"))
     return None
 
 
