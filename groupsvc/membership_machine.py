@@ -138,6 +138,9 @@ class Membership:
         if self.seq > self._start_seq:  # else the view that we began with has it all
             for notice in run:
                 self._apply(notice)
+        if self._catches_up:  # the first that is told is our own Joined: all behind it is to be read
+            self._catches_up = False
+            self._put(CaughtUp())
         for notice in run:
             if isinstance(notice, notices.Message):  # by ballot; plain ones come in rows
                 self._show_messages(notice.seq, notice.sender, (notice.payload,))
@@ -145,9 +148,6 @@ class Membership:
                 self._show(notice, now)
             if isinstance(notice, notices.Left) and self.my_id in notice.providers:
                 self.end(f"it left: {notice.cause}", None)
-        if self._catches_up:  # the first that is told is our own Joined
-            self._catches_up = False
-            self._put(CaughtUp())
 
     def messages_came(self, seq: int, sender: notices.ProviderId, payloads: tuple[bytes, ...]) -> None:
         """Plain messages of one sender, entries from ``seq`` on."""

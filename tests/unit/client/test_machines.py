@@ -128,6 +128,27 @@ class TestTheLine:
         assert "Joined" == kinds(membership)[0]
         assert 101 == membership.view.seq
 
+    def test_a_message_that_follows_from_the_same_entry_as_its_own_joined_is_shown(self) -> None:
+        """G1: a message by ballot had its turn right after the join; whoever was in before reads it, too."""
+        daemon = DaemonInMemory()
+        line = Line(_machine(), daemon)
+        line.connect()
+
+        def script(ask: Any) -> Any:
+            replies = _begins_with(daemon, ask, (b"a",), (b"one",))
+            if replies is None:
+                return None
+            last = replies[-1]
+            assert isinstance(last, wire.Told)
+            return [*replies, wire.Told(last.member, notices.Message(last.notice.seq, OTHER, b"two"))]
+
+        daemon.script = script
+        machine = Journal()
+        membership = joined(line, machine)
+        run(line)
+        assert [b"a", b"one", b"two"] == machine.said
+        assert ["Joined", "Message"] == kinds(membership)
+
     def test_blocks_that_are_missing_are_not_restored(self, line: Line) -> None:
         joined(line, Journal())
         line.tell(wire.CheckpointBlock(1, 0, b"a"))

@@ -61,11 +61,12 @@ class StoredArchive(msgspec.Struct, frozen=True, array_like=True):
 class Archive:
     """The newest checkpoint of the providers' machines, and the tail behind it."""
 
-    def __init__(self) -> None:
-        self.at = 0  # the entry that the checkpoint stands after; 0: there is none, and a machine begins empty
+    def __init__(self, seq: int = 0) -> None:
+        """After entry ``seq`` all machines are empty: nothing was said before, or it went with the last provider."""
+        self.at = seq  # the entry that the checkpoint stands after; without one a machine begins empty
         self.blocks: tuple[bytes, ...] = ()
         self._size = 0  # of the blocks
-        self.begins = 0  # all messages after this entry are in the tail
+        self.begins = seq  # all messages after this entry are in the tail
         self._tail: deque[Kept] = deque()
         self._bytes = 0
         self._drafts: dict[ProviderId, Draft] = {}

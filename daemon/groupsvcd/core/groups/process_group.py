@@ -559,7 +559,7 @@ class ProcessGroup:
             # All of it was kept as long as somebody was there, and so was what they had changed.
             self.rules = Rules(self._founding)
             self.default_vote = self.rules.default_vote
-            self.archive = Archive() if self.rules.has_machines else None
+            self.archive = Archive(self.seq) if self.rules.has_machines else None
             self.has_ended = True
         for (cause, code), providers in alike.items():
             self._told.append(Left(self.seq, tuple(providers), cause, self.fence, code, subject.reason))

@@ -208,3 +208,23 @@ def test_the_archive_goes_with_the_last_provider_unless_the_group_is_durable() -
         group.fail_nodes("A", "B")
         group.join("C1")
         assert kept == _tail(group)
+
+
+def test_the_messages_of_before_the_group_was_empty_are_not_kept() -> None:
+    """SAM-15. A1 leaves with a state that it remembers; B1 begins with nothing. Who goes on from before is told so."""
+    group = _two()
+    group.say("A1", b"one")
+    last = group.group.seq
+    group.leave("A1")
+    group.leave("B1")
+    empty = group.group.seq
+    group.join("C1")
+    group.say("C1", b"two")
+    assert last < empty == _archive(group).begins
+    assert (empty, ()) == (_archive(group).at, _archive(group).blocks)
+    assert _archive(group).is_whole
+    assert [b"two"] == _tail(group)
+    at = group.group.seq
+    _block(group, "C1", at, 0, b"state")
+    _seal(group, "C1", at, 1)
+    assert (at, (b"state",)) == (_archive(group).at, _archive(group).blocks)
