@@ -272,7 +272,7 @@ class Reader(KnownGroup):
         return await self._pump.finish(start, check.seconds(timeout, self._default_timeout))
 
     async def _goodbye(self) -> None:
-        if not self._membership.has_ended:
+        if not self._membership.has_ended and self._pump.is_mine:
             with contextlib.suppress(GroupServiceError):
                 await self._finish(asking.goodbye(self._pump.machine, self._membership), LEAVE_S)
 
@@ -478,7 +478,7 @@ class Group(Reader, JoinedGroup):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._membership.has_ended:
+        if self._membership.has_ended or not self._pump.is_mine:
             return
         if kind is None:
             with contextlib.suppress(Failed, OutcomeUnknown):

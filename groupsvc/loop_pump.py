@@ -40,6 +40,9 @@ from .wire.limits import GRACE_S, TIMEOUT_S_MAX
 
 _log = logging.getLogger("groupsvc.client")
 
+VOTE_S = 5.0
+"""A vote that is cast by another thread waits so long for the loop to take it."""
+
 
 class LoopPump:
     """One session on one event loop."""
@@ -87,14 +90,26 @@ class LoopPump:
             raise
 
     async def _connection(self, timeout: float) -> DaemonConnection:
-        """Greeting may wait for a slow daemon, so a helping thread does it."""
+        """Greeting may wait for a slow daemon, so a helping thread does it.
+
+        One of our own: a program that ends waits for those of the loop's executor, and so for a daemon that is silent.
+        """
         connect = functools.partial(DaemonConnection, self.address, timeout, client=self._name or None)
-        greeting = self._loop.run_in_executor(None, connect)
-        try:
-            return await asyncio.shield(greeting)
-        except asyncio.CancelledError:
-            greeting.add_done_callback(_close_unwanted)
-            raise
+        greeting: asyncio.Future[DaemonConnection] = self._loop.create_future()
+
+        def greet() -> None:
+            try:
+                connection, error = connect(), None
+            except BaseException as problem:
+                connection, error = None, problem
+            try:
+                self._loop.call_soon_threadsafe(_settle, greeting, connection, error)
+            except RuntimeError:  # the loop is closed
+                if connection is not None:
+                    connection.close()
+
+        threading.Thread(target=greet, name="groupsvc connect", daemon=True).start()
+        return await greeting
 
     def _take(self, socket: DaemonSocket) -> None:
         self._socket = socket
@@ -381,6 +396,7 @@ class LoopPump:
         self._loop.call_exception_handler({"message": f"groupsvc: {what}", "exception": error})
 
     def _cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
+        self.check_process()
         if threading.get_ident() == self._thread:
             membership.vote(proposal, answer)
             self.turn()
@@ -388,15 +404,27 @@ class LoopPump:
         done: concurrent.futures.Future[None] = concurrent.futures.Future()
 
         def vote() -> None:
+            if not done.set_running_or_notify_cancel():
+                return  # it was withdrawn
             try:
                 membership.vote(proposal, answer)
                 done.set_result(None)
-            except GroupServiceError as error:
+            except BaseException as error:
                 done.set_exception(error)
             self.turn()
 
-        self._loop.call_soon_threadsafe(vote)
-        done.result()
+        what = f"could not vote on {proposal.in_words} in group {proposal.group!r}"
+        try:
+            self._loop.call_soon_threadsafe(vote)
+        except RuntimeError:
+            raise Failed(f"{what}: its event loop is closed; connect again", group=proposal.group) from None
+        try:
+            done.result(VOTE_S)
+        except concurrent.futures.TimeoutError:
+            if done.cancel():
+                text = f"{what}: its event loop has not run for {VOTE_S:g} s; do not block it, and vote again"
+                raise TimedOut(text, group=proposal.group) from None
+            done.result()  # it has just been cast; or it came too late, which is a TimeoutError as well
 
 
 def _is_being_cancelled() -> bool:
@@ -412,6 +440,13 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-def _close_unwanted(greeting: asyncio.Future[DaemonConnection]) -> None:
-    if not greeting.cancelled() and greeting.exception() is None:
-        greeting.result().close()
+def _settle(
+    greeting: asyncio.Future[DaemonConnection], connection: DaemonConnection | None, error: BaseException | None
+) -> None:
+    if connection is None:
+        if not greeting.done():
+            greeting.set_exception(error or AssertionError("neither greeted nor refused"))
+    elif greeting.done():  # whoever wanted it was cancelled
+        connection.close()
+    else:
+        greeting.set_result(connection)
