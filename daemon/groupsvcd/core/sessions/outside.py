@@ -25,6 +25,9 @@ from .session import Session
 WAITING_MAX = 1_000
 """Requests of this node's programs that wait for one group."""
 
+WAITING_BYTES_MAX = 64 * 1024 * 1024
+"""What they have for all groups, on its way or not; one request alone may always wait."""
+
 AGAIN_S = 0.1
 """After so long what this node could not take is tried again."""
 
@@ -54,11 +57,12 @@ class Way:
 
     def add(self, submission: Submission) -> None:
         """One more."""
+        self._outside.waiting_bytes += submission.size
         self._waiting.append(submission)
-        self._go_on()
+        self.go_on()
 
-    def _go_on(self) -> None:
-        """The next batch, if none is on its way."""
+    def go_on(self) -> None:
+        """The next batch, if none is on its way; if nothing waits this way is given up."""
         if self._batch or self._is_planned:
             return
         batch = self._next_batch()
@@ -89,10 +93,12 @@ class Way:
             if batch and (count + len(one.payloads) > OUTSTANDING_MAX or size + one.size > OUTSTANDING_BYTES_MAX):
                 break
             self._waiting.popleft()
-            if one.call.is_open:  # else its time is over, or its program is no more
+            if one.call.is_open:
                 batch.append(one)
                 count += len(one.payloads)
                 size += one.size
+            else:  # its time is over, or its program is no more
+                self._outside.waiting_bytes -= one.size
         return batch
 
     def _is_sent(self, batch: list[Submission]) -> None:
@@ -102,7 +108,7 @@ class Way:
 
     def _again(self) -> None:
         self._is_planned = False
-        self._go_on()
+        self.go_on()
 
     # --- What came of it ---
 
@@ -111,16 +117,19 @@ class Way:
         if upto_n >= self._desk.node_groups.sent_upto(self.name):
             self._all_held()
 
-    def _all_held(self) -> None:
+    def _batch_is_over(self) -> list[Submission]:
         batch, self._batch = self._batch, []
-        for submission in batch:
+        self._outside.waiting_bytes -= sum(submission.size for submission in batch)
+        return batch
+
+    def _all_held(self) -> None:
+        for submission in self._batch_is_over():
             submission.call.answer(Done(submission.call.id))
         self._plan()
 
     def failed(self, reason: str) -> None:
         """Nothing more is heard of what is on its way."""
-        batch, self._batch = self._batch, []
-        for submission in batch:
+        for submission in self._batch_is_over():
             call = submission.call
             if reason == NO_SUCH_GROUP:
                 call.fail("no such group", reason)
@@ -141,6 +150,7 @@ class Outside:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._ways: dict[str, Way] = {}
+        self.waiting_bytes = 0  # of all ways
 
     def submit(self, session: Session, ask: SubmitOutside) -> None:
         """Some messages."""
@@ -154,10 +164,14 @@ class Outside:
                 call.fail("timed out", f"{text}; it was not sent")
 
         call = session.call(ask.id, ask.timeout, late)
+        size = sum(map(len, ask.payloads))
         if way.is_full:
             call.fail("full", f"{WAITING_MAX} requests of this node wait for this group; try later")
+        elif self.waiting_bytes and self.waiting_bytes + size > WAITING_BYTES_MAX:
+            call.fail("full", f"{self.waiting_bytes} bytes of this node's programs wait for groups; try later")
+            way.go_on()  # it may be a new one, for which nothing waits
         else:
-            way.add(Submission(call, ask.payloads, sum(map(len, ask.payloads))))
+            way.add(Submission(call, ask.payloads, size))
 
     def forget(self, way: Way) -> None:
         """Nothing waits there any more."""

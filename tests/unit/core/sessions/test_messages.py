@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from groupsvc.wire.client_messages import (
     CatchUpAsk,
     CaughtUp,
@@ -14,6 +16,7 @@ from groupsvc.wire.client_messages import (
 )
 from groupsvc.wire.limits import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
 from groupsvcd.core.peer_messages import Submit, Synced
+from groupsvcd.core.sessions import outside
 
 from .applications import Application, Applications
 
@@ -153,6 +156,25 @@ def test_what_was_on_its_way_to_a_group_that_ended_is_not_known() -> None:
     again = stranger.ask(SubmitOutside, "db", (b"z",), 5.0)
     domain.run(1.0)
     assert ("failed", "no such group") == stranger.problem(again)
+
+
+def test_what_strangers_leave_waiting_on_a_node_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """X1: whatever groups it is for, there or not, and whoever waits for it; there is room again when it has gone."""
+    monkeypatch.setattr(outside, "WAITING_BYTES_MAX", 1000)
+    domain, a, _ = _two()
+    stranger = domain.opened("G")
+    domain.lose(Submit, "G>D G>E")
+    numbers = [stranger.ask(SubmitOutside, name, (b"x" * 300,), 1.0) for name in ("db", "db", "db", "db", "nowhere")]
+    domain.run(0.1)
+    for refused in numbers[3:]:
+        assert ("failed", "full") == stranger.problem(refused)
+    domain.run(2.0)
+    domain.heal()
+    domain.run(3.0)
+    again = stranger.ask(SubmitOutside, "db", (b"y" * 1500,), 5.0)  # alone it may be as large as any
+    domain.run(1.0)
+    assert Done(again) == stranger.answer(again)
+    assert b"y" * 1500 == a.payloads[-1]
 
 
 def test_a_stranger_that_becomes_a_member_meanwhile_is_answered_all_the_same() -> None:
