@@ -31,6 +31,7 @@ from groupsvc.wire.notices import (
     ProposalId,
     ProviderId,
     Refused,
+    Responsive,
 )
 
 from ..nodegroups.controls import Ruled, decode_control
@@ -96,6 +97,8 @@ class LocalGroup:
         self._retry_at = math.inf
         self._box = BallotBox(groups.timers)
         self._chair: Chair | None = None
+        self._answers: dict[int, bool] = {}  # whether providers answer, of whom that was asked
+        self._saying: set[int] = set()  # of whom that is on its way
         self._errands: dict[int, Callable[[str], None]] = {}  # who waits for the stream, and is told if it is lost
         self._errand = 0
         self._scribe_turns = 0  # how many were to take a checkpoint, when we last looked
@@ -140,8 +143,21 @@ class LocalGroup:
             self.is_no_more(number, cause)
 
     def responds(self, number: int, *, does: bool) -> None:
-        """A provider does not answer its daemon, or does so again."""
-        self._submit(cmd.encode(cmd.Responds(number, does)))
+        """A provider does not answer its daemon, or does so again.
+
+        While what was said last is on its way nothing is added to it: a program may change its mind very often.
+        """
+        self._answers[number] = does
+        provider = (*self._groups.me, number)
+        if number not in self._saying and does == (provider in self.group.unresponsive):
+            self._saying.add(number)
+            self._submit(cmd.encode(cmd.Responds(number, does)))
+
+    def _was_said(self, number: int) -> None:
+        """Whether this provider of ours answers was ordered; if it is not so any more, that follows."""
+        self._saying.discard(number)
+        if number in self._answers:  # else it is none of those that we have now
+            self.responds(number, does=self._answers[number])
 
     def leave_if_idle(self) -> None:
         """Nobody on this node takes part, or waits to: then it does not carry the group."""
@@ -451,6 +467,8 @@ class LocalGroup:
             if isinstance(notice, Ended):
                 self._decide(notice.outcome.subject.proposals, notice)
                 self._turn_away(notice)
+            elif isinstance(notice, Responsive) and notice.provider[:2] == me:
+                self._was_said(notice.provider[2])
             elif isinstance(notice, Left):
                 self._part_with(notice)
             elif isinstance(notice, Emptied):
@@ -475,6 +493,8 @@ class LocalGroup:
             if provider[:2] == self._groups.me:
                 self._processes.pop(provider[2], None)
                 self._told_in.discard(provider[2])
+                self._saying.discard(provider[2])
+                self._answers.pop(provider[2], None)
                 self.is_steward = False
 
     def _dissolve(self) -> None:

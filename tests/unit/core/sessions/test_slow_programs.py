@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from groupsvc.wire.client_messages import NoticesMissed, SessionNews
-from groupsvc.wire.notices import Left, StateChanged
+from groupsvc.wire.notices import Left, Responsive, StateChanged
+from groupsvcd.core.peer_messages import Submit
 from groupsvcd.core.sessions import tellings
 from groupsvcd.core.sessions.session import Session
 
@@ -100,3 +101,40 @@ def test_a_slow_subscriber_misses_something_and_is_told_how_much(small_limits: N
     a.propose_state(b"after")
     domain.run(0.2)
     assert b"after" == watcher.notices(StateChanged)[-1].value
+
+
+def test_a_program_that_changes_its_mind_a_thousand_times_costs_one_entry_at_a_time() -> None:
+    """X1, GS-27: whether it answers is said again when what was said before was ordered, and only if it is not so."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    a.join()
+    b.join()
+    domain.lose(Submit, "E>D")
+    for number in range(1001):
+        b.is_responsive = number % 2 == 1
+        b.alive()
+    local = domain.engines["E"].processes.get("db")
+    assert local is not None
+    waiting = len(local._line) + dict(domain.engines["E"].groups._submitters.items())[local.id].outstanding
+    assert waiting <= 1
+    domain.heal()
+    domain.run(2.0)
+    assert [False] == [one.does for one in a.notices(Responsive)]
+    b.is_responsive = True
+    domain.run(1.0)
+    assert [False, True] == [one.does for one in a.notices(Responsive)]
+
+
+def test_a_program_that_answers_again_before_that_it_did_not_was_ordered_is_told_of_both_times() -> None:
+    """GS-40: what was submitted cannot be taken back, and what is true in the end is said."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    a.join()
+    b.join()
+    domain.lose(Submit, "E>D")
+    for does in (False, True):
+        b.is_responsive = does
+        b.alive()
+    domain.heal()
+    domain.run(2.0)
+    assert [False, True] == [one.does for one in a.notices(Responsive)]
