@@ -61,7 +61,9 @@ class Chair:
         if (ballot, phase) == self._phase:
             self._papers.setdefault(node, {}).update(votes)
         elif (ballot, phase) > self._phase:
-            self._early[node] = ((ballot, phase), votes)
+            known, before = self._early.get(node, (self._phase, {}))
+            if (ballot, phase) >= known:  # else it is late, and what is newer is here already
+                self._early[node] = ((ballot, phase), {**before, **votes} if (ballot, phase) == known else votes)
 
     def look(self, now: float) -> None:
         """After something was delivered, voted, or time has passed: rule if there is something to rule on."""

@@ -313,9 +313,10 @@ class ProcessGroup:
     def _propose(self, pending: Pending) -> None:
         is_join = isinstance(pending.command, cmd.Join)
         joins = sum(isinstance(one.command, cmd.Join) for one in self.queue)
+        listed = len(self.providers) + (len(self.ballot.subject.joining) if self.ballot is not None else 0)
         size = pending.size
         is_too_much = size > 0 and size + sum(one.size for one in self.queue) > QUEUE_BYTES_MAX
-        if is_too_much or (is_join and len(self.providers) + joins >= PROVIDERS_MAX):
+        if is_too_much or (is_join and listed + joins >= PROVIDERS_MAX):
             self._told.append(Refused(self.seq, pending.id, "full"))
         elif is_join:
             self.queue.append(pending)

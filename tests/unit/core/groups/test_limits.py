@@ -10,6 +10,7 @@ from groupsvc.wire.limits import OUTCOMES_KEPT
 from groupsvc.wire.notices import Ended, Message, PhaseOpened, Refused
 from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups import line as line_module
+from groupsvcd.core.groups import process_group
 from groupsvcd.core.groups.ballots import VOTE_MESSAGES_BYTES_MAX
 from groupsvcd.core.groups.ledger import OUTCOMES_BYTES_MAX
 from groupsvcd.core.groups.line import Line
@@ -47,6 +48,17 @@ def test_of_a_large_outcome_the_votes_are_kept_and_not_what_was_proposed() -> No
     assert (None, (), True) == (kept.subject.state, kept.messages, kept.approved)
     assert [process("A1")] == [cast.provider for cast in kept.votes]
     assert len(group.group.snapshot()) < MIB + OUTCOMES_BYTES_MAX
+
+
+def test_who_is_being_voted_on_counts_among_those_who_may_be_in_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """X1: every ballot names all providers, and all who want to be."""
+    monkeypatch.setattr(process_group, "PROVIDERS_MAX", 3)
+    group = Assembly(join_phases="n")
+    group.join("A1", "B1", "C1", "D1")
+    assert ["full"] == [refused.why for refused in group.told(Refused)]
+    group.vote(A1="approve")
+    group.vote(A1="approve", B1="approve")
+    assert "A1 B1 C1" == group.names
 
 
 def test_proposals_that_wait_are_bounded_in_bytes() -> None:

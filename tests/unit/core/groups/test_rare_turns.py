@@ -127,3 +127,16 @@ def test_who_joins_what_is_left_of_a_group_finds_it_as_it_was_formed() -> None:
     group.leave("A1")
     group.join("B1")
     assert ("approve", "n") == (group.group.default_vote, group.group.rules.attributes["state_phases"])
+
+
+def test_votes_for_a_phase_that_is_still_to_come_are_kept_whatever_comes_late() -> None:
+    """GS-24: B's node has delivered the opening before the leader has; what is older comes after what is newer."""
+    group = Assembly(state_phases="n")
+    group.join("A1", "B1", "B2")
+    first, coming = (3, 1), (4, 1)
+    group.chair.take(("B", 1), *coming, (Paper(1, "approve"), Paper(2, "approve")))
+    group.chair.take(("B", 1), *coming, (Paper(1, "approve"),))
+    group.chair.take(("B", 1), *first, (Paper(1, "reject"),))
+    group.propose_state("A1", b"red")
+    group.vote(A1="approve")
+    assert [True] == [ended.outcome.approved for ended in group.told(Ended)][3:]
