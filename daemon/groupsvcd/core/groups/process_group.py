@@ -192,7 +192,7 @@ class ProcessGroup:
         """Entry ``seq`` is about views and nodes."""
         self._begin(seq)
         if isinstance(control, ViewStarted):
-            self.fence = control.fence
+            self.fence = max(control.fence, self.fence + 1)  # more may have come and gone than a view has numbers for
             self._told.append(Fenced(seq, self.fence))
         elif isinstance(control, NodesFailed):
             self._nodes_are_no_more(control.nodes, may_hold=self.rules.exclusive)

@@ -8,6 +8,7 @@ from groupsvc.wire.notices import (
     Emptied,
     Ended,
     Failing,
+    Fenced,
     Joined,
     Left,
     Message,
@@ -559,6 +560,17 @@ def test_in_every_phase_the_default_is_cast_for_who_does_not_answer_until_it_ans
     group.vote(B1="approve")
     (ended,) = group.told(Ended)
     assert ((1, "unresponsive"), (2, "unresponsive")) == tuple((n, cast.why) for n, cast in ended.outcome.defaults)
+
+
+def test_the_fence_grows_also_after_more_changes_in_one_view_than_a_view_has_numbers() -> None:
+    """L6: half a million come and go under one leader; the next view begins below what they were given."""
+    group = ProcessGroup({})
+    group.control(1, ViewStarted(5, "A", (), 1, 5 << 20))
+    group.fence += 3 << 20
+    before = group.fence
+    (fenced,) = group.control(2, ViewStarted(6, "A", (), 1, 6 << 20))
+    assert isinstance(fenced, Fenced)
+    assert before < group.fence == fenced.fence
 
 
 def test_the_fence_grows_with_every_change_of_the_list_and_with_every_view() -> None:
