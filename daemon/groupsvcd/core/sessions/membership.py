@@ -296,6 +296,8 @@ class Membership:
     # --- Its end ---
 
     def _over(self) -> None:
+        if self.is_over:
+            return  # its name may be another's by now
         self.is_over = True
         self.session.parts.pop(self.member, None)
         self.session.names.discard((self.group, self.name))

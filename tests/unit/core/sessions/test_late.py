@@ -115,6 +115,19 @@ def test_a_join_that_found_no_room_in_the_stream_is_taken_back_without_a_trace()
     assert [] == a.notices(Left)
 
 
+def test_who_tries_again_under_the_same_name_keeps_it_when_the_first_try_is_over() -> None:
+    """A session joins a group once per name; the first try is taken back while the second is under way."""
+    domain, a, _ = _two(join_phases="n")
+    a.vote("approve")
+    domain.run(0.2)
+    late = domain.opened("F")
+    late.join(name="x", timeout=0.5, wait=0.5)
+    second = late.join(name="x", timeout=5.0, wait=0.3)
+    third = late.join(name="x", timeout=5.0, wait=0.3)
+    assert [] == late.answers(second)
+    assert ("usage", "usage") == late.problem(third)
+
+
 def test_a_join_that_finds_no_way_in_fails_and_leaves_no_trace() -> None:
     domain, _, _ = _two()
     domain.cut("F", *[name for name in domain.names if name != "F"])
