@@ -35,6 +35,7 @@ FAILED_BY_CODE: dict[str, type[Failed]] = {
     "stale": StaleVersion,
     "stale version": StaleVersion,
     "timed out": TimedOut,
+    "too many clients": Busy,
     "withdrawn": TimedOut,
     "would block": WouldBlock,
 }

@@ -130,6 +130,47 @@ def test_a_parent_is_unharmed_by_its_child_and_its_death_is_seen_though_the_chil
         until(group, groupsvc.Left, "child")
 
 
+FORKING_IN_ASYNCIO = """
+import asyncio
+from groupsvc import aio
+
+async def use_what_is_the_parents(session, group):
+    for call in (session.groups, group.sync, lambda: group.propose_state(b"x"), lambda: group.next_event(timeout=0)):
+        try:
+            print(await call(), flush=True)
+        except groupsvc.UsageError as error:
+            print(error, flush=True)
+    async with aio.connect(address) as own, own.join(name, name="child") as mine:
+        print("child", (await mine.propose_state(b"child")).approved, flush=True)
+
+async def parent():
+    async with aio.connect(address) as session, session.join(name, name="parent") as group:
+        child = os.fork()
+        if not child:
+            try:
+                asyncio.run(use_what_is_the_parents(session, group))
+            finally:
+                os._exit(0)
+        await asyncio.to_thread(os.waitpid, child, 0)
+        print("parent", (await group.propose_state(b"parent")).approved, flush=True)
+
+asyncio.run(parent())
+"""
+
+
+def test_a_fork_in_asyncio_is_the_same(shared_domain: LocalDomain, group: groupsvc.Group) -> None:
+    """The child runs a loop of its own."""
+    with Program(FORKING_IN_ASYNCIO, shared_domain.address("n2"), group.name) as program:
+        text = f"this session belongs to process {program.pid}; a forked child connects for its own"
+        assert [text] * 4 == [program.says() for _ in range(4)]
+        assert ("child True", "parent True") == (program.says(), program.says())
+        assert 0 == program.ends()
+        for name in ("child", "parent"):
+            left = until(group, groupsvc.Left, name)
+            assert isinstance(left, groupsvc.Left)
+            assert Cause.LEAVE is left.cause
+
+
 def kill(pid: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)

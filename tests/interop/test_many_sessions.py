@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from contextlib import ExitStack
 
+import pytest
+
+import groupsvc
 from groupsvc import GroupAttributes, Phases, Reason, Vote
 from groupsvc.testing import LocalDomain
 
@@ -91,6 +95,30 @@ def test_two_hundred_sessions_join_vote_speak_and_leave_without_a_trace(local_do
             lambda node=node: has_no_more_than(before[node], local_domain.pid(node)),
             f"{node} has no more open than {before[node]}",
         )
+
+
+def test_one_too_many_is_told_the_limit_by_its_name_and_harms_nobody() -> None:
+    """And when one has gone there is room for another."""
+    with LocalDomain(nodes=1, settings={"limits": {"clients_max": 5}}) as domain, ExitStack() as stack:
+        room = 4  # the domain itself asks its daemon how it is
+        sessions = [stack.enter_context(domain.connect("n1")) for _ in range(room)]
+        group = sessions[0].join("db")
+        with pytest.raises(groupsvc.Busy) as caught:
+            domain.connect("n1")
+        expected = (
+            "daemon has 5 clients and takes no more (limits.clients_max); close some, or raise it in its configuration"
+        )
+        assert expected in str(caught.value)
+        assert group.propose_state(b"unharmed").approved
+        sessions.pop().close()
+
+        def is_let_in() -> bool:
+            with contextlib.suppress(groupsvc.Busy):
+                stack.enter_context(domain.connect("n1"))
+                return True
+            return False
+
+        domain.wait_until(is_let_in, "there is room for one more")
 
 
 def opened_by(pid: int) -> tuple[int, int]:

@@ -215,6 +215,7 @@ class Clients:
             return None
         if len(self._by_number) >= self._clients_max:
             text = f"this daemon has {self._clients_max} clients and takes no more (limits.clients_max)"
+            text += "; close some, or raise it in its configuration"
             self._refuse(routing_id, "too many clients", text, hello.id, family_failed=True)
             return None
         pidfd = _pidfd_of(fd, peer)
