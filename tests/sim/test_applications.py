@@ -11,6 +11,7 @@ import pytest
 
 from groupsvc import asking
 from groupsvc.testing.sim.application import outcome_of
+from groupsvc.testing.sim.application_votes import cast_astray
 from groupsvc.testing.sim.applications import ApplicationHabits
 from groupsvc.testing.sim.checkers.application_stories import Stories
 from groupsvc.testing.sim.checkers.group_streams import split
@@ -144,8 +145,8 @@ def test_a_vote_past_the_library_in_an_open_phase_is_no_stray_one(monkeypatch: p
     world.run(until=6.0)
     running = part.membership._proposal
     assert running is not None
-    app.stray_vote(part, running.ballot, 2, Answer(Vote.REJECT))
-    app.stray_vote(part, running.ballot, 1, Answer(Vote.REJECT))
+    cast_astray(app, part, running.ballot, 2, Answer(Vote.REJECT))
+    cast_astray(app, part, running.ballot, 1, Answer(Vote.REJECT))
     world.run(until=7.0)
     votes = [(line.args["phase"], line.args.get("stray", False)) for line in _lines(world) if line.op == "vote"]
     assert [(2, True), (1, False)] == votes

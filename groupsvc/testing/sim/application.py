@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from groupsvc import asking
+from groupsvc.applying import MachineDue, Restore
 from groupsvc.asking import Start
 from groupsvc.calls import Call
 from groupsvc.errors import (
@@ -32,14 +33,15 @@ from groupsvc.errors import (
 from groupsvc.event_buffer import EventBuffer
 from groupsvc.events import Event, Message, Overrun, Proposed
 from groupsvc.membership_machine import Membership
-from groupsvc.session_machine import SessionMachine, StateDue, VoteDue
+from groupsvc.session_machine import Due, SessionMachine, StateDue, VoteDue
 from groupsvc.session_states import IS_OVER, SessionState
 from groupsvc.views import text_of
 from groupsvc.voting import Answer, Outcome, Proposal
-from groupsvc.wire.client_messages import REPLY_CODEC, CastVote
+from groupsvc.wire.client_messages import REPLY_CODEC
 from groupsvcd.core.sessions.sessions import LOST as NOT_RESUMED
 
-from .application_lines import outcome_in_full, text, view_in_full
+from .application_lines import outcome_in_full, view_in_full
+from .application_tables import SimulatedTable
 from .local_connection import LocalConnection
 
 if TYPE_CHECKING:
@@ -64,6 +66,12 @@ class Part:
     votes: str  # how it votes: by itself, when it reads, when it is asked; "" for a subscription
     sent: list[tuple[int, bytes]] = attrs.field(factory=list)  # multicasts that have not come back: call, payload
     counted: int = 0  # multicasts of it so far
+    table: SimulatedTable | None = None
+    began_with: int = attrs.field(init=False)  # the entry by which it was let in
+
+    def __attrs_post_init__(self) -> None:
+        self.began_with = self.membership.seq
+
     is_over: bool = False
 
     @property
@@ -75,6 +83,11 @@ class Part:
     def is_open(self) -> bool:
         """Whether anything more is told to it."""
         return not self.membership.has_ended
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a program would have returned from its join, as a provider."""
+        return self.is_provider and self.is_open and self.membership.is_caught_up
 
 
 class Application:
@@ -94,6 +107,8 @@ class Application:
         self.connection: LocalConnection | None = None
         self.connections: list[LocalConnection] = []  # of this process
         self.parts: dict[int, Part] = {}
+        self.kept_tables: dict[str, SimulatedTable] = {}  # by group, of parts of this process that are over
+        self.read_upto: dict[str, int] = {}  # by group, the last message that this process has read
         self.open_calls: dict[int, tuple[str, dict[str, Any]]] = {}
         self.calls = 0
         self.failed_calls = 0  # those that did not end well
@@ -114,6 +129,7 @@ class Application:
         self.is_running, self.is_stopped = True, False
         self.now, self.reads_again_at = -math.inf, -math.inf
         self.connections, self._inbox, self._noticed = [], [], []
+        self.kept_tables, self.read_upto = {}, {}
         self.write("process_began", {"life": self.life})
 
     def end(self, why: str, daemon_after: float) -> None:
@@ -283,9 +299,9 @@ class Application:
         connection, self.connection = self.connection, None
         if connection is not None:
             connection.break_off(process_after=0.0, daemon_after=0.001, lingers=True)
+        self.read_all()
         self.machine = None
         self._tick_at = math.inf
-        self.read_all()
         self._give_up(f"the session is {state}: {machine.end_reason}")
 
     def close(self) -> None:
@@ -360,11 +376,19 @@ class Application:
 
     # --- Its parts ---
 
-    def enter(self, membership: Membership, votes: str, buffer: EventBuffer) -> Part:
+    def enter(
+        self, membership: Membership, votes: str, buffer: EventBuffer, table: SimulatedTable | None = None
+    ) -> Part:
         """It takes part in a group, or watches it."""
         self.members += 1
         group = self.all.group_of(self, membership.number)
-        part = Part(self.members, membership.group, group, membership, votes)
+        part = Part(self.members, membership.group, group, membership, votes, table=table)
+        if table is not None and membership.my_id is not None:
+            line = {"m": part.m}
+            table.begins(
+                text_of(membership.my_id), group,
+                lambda seq, args: self.write("table", {**line, "seq": seq, **args}, group=group),
+            )  # fmt: skip
         membership.buffer = EventBuffer() if self.all.quiet else buffer
         self.parts[part.m] = part
         return part
@@ -376,7 +400,7 @@ class Application:
         attributes = {name: value for name, value in membership._attributes.items() if name in RULES}
         return {
             "m": part.m, "group": part.group, "provider": me, "view": view_in_full(membership.view),
-            "attributes": attributes,
+            "attributes": attributes, "durable": membership._attributes.get("durable") is True,
         }  # fmt: skip
 
     def _part_is_over(self, part: Part, reason: str) -> None:
@@ -392,6 +416,8 @@ class Application:
                 self.ended(number, "flush", {"m": of.m}, "info", {"why": reason}, group=part.group)
         self._flushes = [one for one in self._flushes if one[1] is not part]
         self.parts.pop(part.m, None)
+        if part.table is not None and part.table.at:
+            self.kept_tables[part.name] = part.table
         self.write("member_ended", {"m": part.m, "why": reason}, group=part.group)
 
     # --- Reading ---
@@ -407,12 +433,14 @@ class Application:
                 if event is None:
                     break
                 self._has_read(part, event)
-            if part.membership.has_ended and self.parts.get(part.m) is part:
+            if part.membership.nothing_more and self.parts.get(part.m) is part:
                 self._part_is_over(part, part.membership.end_reason or "")
 
     def read_all(self) -> None:
         """The same for the last time, slow or not."""
         self.reads_again_at = -math.inf
+        if self.machine is not None:
+            self._hand_out(self.machine)  # what its tables have before them
         self.read()
 
     def _has_read(self, part: Part, event: Event) -> None:
@@ -423,6 +451,9 @@ class Application:
         if not self.all.pen.told(self, part.m, part.group, event):
             return
         if isinstance(event, Message):
+            self.read_upto[part.name] = event.seq
+            if event.seq < part.began_with:
+                self.all.mark("app-told-earlier")
             self._look_for_own(part, event)
         elif isinstance(event, Proposed) and part.votes == "read" and self.is_running:
             self.all.deeds.asked(self, part, event.proposal)
@@ -444,11 +475,12 @@ class Application:
         assert machine is not None
         for _ in range(count):
             part.counted += 1
-            payload = f"{self.name}:{part.m}:{part.counted}".encode()
+            name = f"{self.name}:{part.m}:{part.counted}"
+            payload = self.all.deeds.payload(part, name)
             if not own.has_room(len(payload)):
                 part.counted -= 1
                 break
-            number = self.invoke("multicast", {"m": part.m, "payload": text(payload)}, group=part.group)
+            number = self.invoke("multicast", {"m": part.m, "payload": name}, group=part.group)
             machine.has_spoken.add(part.membership)
             own.add(payload)
             part.sent.append((number, payload))
@@ -481,71 +513,38 @@ class Application:
     # --- Votes ---
 
     def _hand_out(self, machine: SessionMachine) -> None:
+        """What is due, in order; while it is slow its tables wait, and the votes that are asked for behind them."""
         due = machine.due
+        waiting: list[Due] = []
+        is_slow = self.now < self.reads_again_at
         while due:
             task = due.popleft()
-            if isinstance(task, VoteDue):
-                part = next((one for one in self.parts.values() if one.membership is task.membership), None)
-                if part is not None:
-                    self.all.deeds.asked(self, part, task.proposal)
-            elif isinstance(task, StateDue):
+            if isinstance(task, StateDue):
                 self.all.mark(f"app-{task.state.value}")
                 self.write("session", {"state": task.state.value, "session": self.session})
+            elif waiting or (is_slow and isinstance(task, MachineDue)):
+                waiting.append(task)
+            else:
+                part = next((one for one in self.parts.values() if one.membership is task.membership), None)
+                if part is not None and isinstance(task, VoteDue):
+                    self.all.deeds.asked(self, part, task.proposal)
+                elif isinstance(task, MachineDue):
+                    self._apply(task, part)
+        due.extend(waiting)
+
+    def _apply(self, task: MachineDue, part: Part | None) -> None:
+        checkpoints = [item for item in task.items if isinstance(item, Restore)]
+        if part is not None and part.table is not None:
+            part.table.checkpoints.extend(item.at for item in checkpoints)
+        if any(item.blocks for item in checkpoints):
+            self.all.mark("app-table-restored")
+        task.run()
+        task.settle()
+        if task._error is not None:
+            self.all.broken("driver", f"the table of {self.name} broke: {task._error!r}", self)
 
     def _cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         raise AssertionError("applications vote through their part")
-
-    def vote(self, part: Part, proposal: Proposal, answer: Answer | None) -> None:
-        """Vote; a phase that is over by now has no use for it."""
-        if not part.is_open:
-            return
-        args = self._paper(part, proposal.ballot, proposal.phase, answer)
-        try:
-            part.membership.vote(proposal, answer)
-        except GroupServiceError as problem:
-            self.all.mark("app-late-vote")
-            args["refused"] = type(problem).__name__
-        self.write("vote", args, group=part.group)
-        self.turn()
-
-    def stray_vote(self, part: Part, ballot: int, phase: int, answer: Answer) -> None:
-        """A vote that nobody waits for, past the library, which would refuse it.
-
-        Who votes late may hit upon the next phase when that is open already, and then it is a vote like any other.
-        So it may be if that is open at its daemon, which has told it so, and it has not heard yet: that is *early*.
-        """
-        machine = self.machine
-        assert machine is not None
-        args = self._paper(part, ballot, phase, answer)
-        running = part.membership._proposal
-        is_open = running is not None and (running.ballot, running.phase) == (ballot, phase)
-        if running is not None and (running.ballot, running.phase + 1) == (ballot, phase):
-            args["early"] = True
-        elif part.membership._voted or not is_open:
-            args["stray"] = True
-        default = None if answer.default_vote is None else answer.default_vote.value
-        machine.say(
-            CastVote(
-                machine.next_id(), part.membership.number, ballot, phase, answer.vote.value, answer.state,
-                answer.message, default,  # type: ignore[arg-type]
-            )
-        )  # fmt: skip
-        self.all.mark("app-stray-vote")
-        self.write("vote", args, group=part.group)
-        self.turn()
-
-    def _paper(self, part: Part, ballot: int, phase: int, answer: Answer | None) -> dict[str, Any]:
-        assert part.membership.my_id is not None
-        found: dict[str, Any] = {
-            "m": part.m, "provider": text_of(part.membership.my_id), "ballot": ballot, "phase": phase,
-            "vote": None if answer is None else answer.vote.value,
-        }  # fmt: skip
-        if answer is not None:
-            more = (("state", text(answer.state)), ("message", text(answer.message)))
-            found.update((name, value) for name, value in more if value is not None)
-            if answer.default_vote is not None:
-                found["default_vote"] = answer.default_vote.value
-        return found
 
     # --- Lines ---
 

@@ -57,6 +57,9 @@ def application_disagreement(world: World) -> str:
             return f"{app.name} at {app.node.name} {state}"
         if app.connection is not None and app.connection.is_broken:
             return f"{app.name} at {app.node.name} does not know yet that its connection is broken"
+        for part in app.parts.values():
+            if not part.membership.is_caught_up and part.name not in waiting:
+                return f"{app.name} at {app.node.name} still catches up in {part.name}"
         if calls_without_reason(app, waiting):
             return f"{app.name} has {len(calls_without_reason(app, waiting))} calls open"
     return _unfinished(world, waiting) or _ghosts(world, waiting) or _in_what_ends(world, waiting)
@@ -114,7 +117,7 @@ def applications_converge(world: World, *, within: float) -> bool:
         (app, part)
         for app in world.applications.all
         for part in app.parts.values()
-        if part.is_provider and part.is_open and part.name not in waiting
+        if part.is_ready and part.name not in waiting
     ]
     before = {app.name: app.failed_calls for app, _ in speaking}
     for app, part in speaking:

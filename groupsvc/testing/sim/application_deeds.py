@@ -16,6 +16,7 @@ from groupsvc import asking
 from groupsvc.attributes import Batch, GroupAttributes, Phases
 from groupsvc.errors import OutcomeUnknown
 from groupsvc.event_buffer import EventBuffer
+from groupsvc.machines import CHECKPOINT, Since
 from groupsvc.membership_machine import Membership
 from groupsvc.voting import MANUAL, Answer, Proposal
 from groupsvc.voting_words import Vote
@@ -23,6 +24,8 @@ from groupsvc.wire.limits import EVENTS_MAX
 
 from .application import Application, Part, outcome_of
 from .application_lines import text
+from .application_tables import SimulatedTable
+from .application_votes import cast, cast_astray
 
 if TYPE_CHECKING:
     from .applications import Applications
@@ -41,6 +44,8 @@ class Deeds:
         self.rng = rng
         habits = applications.habits
         self.attributes = {f"apps-{number}": self._draw_attributes() for number in range(habits.groups)}
+        self.table_rng = random.Random(f"{applications.world.seed}/tables")
+        self.tables = {name for name in self.attributes if self.table_rng.random() < habits.tables}
         self._deeds = (
             (20, self._propose_state), (6, self._send), (22, self._multicast), (6, self._flush), (5, self._leave),
             (3, self._goodbye), (3, self._expel), (4, self._change_attributes), (7, self._catch_up),
@@ -77,7 +82,7 @@ class Deeds:
             return
         if self.all.quiet or not app.may_act or len(app.open_calls) - _multicasts(app) >= CALLS_MAX:
             return
-        providers = [part for part in app.parts.values() if part.is_provider and part.is_open]
+        providers = [part for part in app.parts.values() if part.is_ready]
         if not providers:
             self._come(app, [])
         else:
@@ -124,9 +129,11 @@ class Deeds:
         create = rng.choice([None, None, None, None, None, None, True, False])
         app.values += 1
         name, data = f"{app.name}#{app.values}", app.new_value()
+        table, since = self._begins_with(app, group)
+        kept = 0 if table is None else table.group
         start = asking.join(
             machine, group, name=name, attributes=self.attributes[group], create=create, data=data,
-            on_proposal=on_proposal, events=True,
+            on_proposal=on_proposal, events=True, machine_of=table, since=since,
         )  # fmt: skip
 
         def ends(verdict: str, result: Any) -> dict[str, Any]:
@@ -135,10 +142,30 @@ class Deeds:
             if verdict != "ok":
                 return {}
             assert isinstance(result, Membership)
-            return app.began(app.enter(result, votes, buffer))
+            if kept:
+                self.all.mark("app-table-goes-on")
+            return app.began(app.enter(result, votes, buffer, table))
 
-        args = {"name": group, "as": name, "data": text(data), "votes": votes, "create": create}
+        args: dict[str, Any] = {"name": group, "as": name, "data": text(data), "votes": votes, "create": create}
+        if since is not None:
+            args["since"] = since if isinstance(since, int) else since.value
+        if table is not None:
+            args["table"] = kept
         app.call("join_group", start, args, self._timeout(), ends)
+
+    def _begins_with(self, app: Application, group: str) -> tuple[SimulatedTable | None, Since | int | None]:
+        """The table that it brings, if any, and since when it wants to know; a kept one goes on where it stands."""
+        rng = self.table_rng
+        if group in self.tables:
+            kept = app.kept_tables.pop(group, None) if rng.random() < 0.5 else None
+            return (SimulatedTable(), None) if kept is None else (kept, kept.at)
+        if rng.random() >= self.all.habits.earlier:
+            return None, None
+        return None, app.read_upto.get(group, CHECKPOINT) if rng.random() < 0.7 else CHECKPOINT
+
+    def payload(self, part: Part, name: str) -> bytes:
+        """A message of this part; if it keeps a table, a write."""
+        return name.encode() if part.table is None else part.table.next_write(name, self.table_rng)
 
     def _subscribe(self, app: Application) -> None:
         machine, group = app.machine, self._group()
@@ -302,11 +329,11 @@ class Deeds:
         if self.all.quiet and not app.may_act:
             app.world.push(app.world.t + 0.2, self._vote_later, (app, app.life), what)
             return
-        app.vote(part, proposal, answer)
+        cast(app, part, proposal, answer)
         if self.rng.random() < 0.1 and part.is_open and app.machine is not None and not self.all.quiet:
             ballot, phase = proposal.ballot, proposal.phase
             ballot, phase = self.rng.choice([(ballot, phase), (ballot, phase + 1), (max(ballot - 1, 0), phase)])
-            app.stray_vote(part, ballot, phase, Answer(Vote.REJECT, state=app.new_value()))
+            cast_astray(app, part, ballot, phase, Answer(Vote.REJECT, state=app.new_value()))
 
 
 def _asked(proposal: Proposal) -> object:

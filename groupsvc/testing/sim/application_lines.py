@@ -19,6 +19,7 @@ from groupsvc.voting import Counted, Outcome, Proposal
 from groupsvc.wire.history import EventType
 
 from .application_ops import digest
+from .application_tables import name_of
 
 if TYPE_CHECKING:
     from .application import Application
@@ -92,7 +93,7 @@ def in_full(event: events.Event) -> tuple[str, dict[str, Any]] | None:
     """What an event of the stream is called in a line, and everything it says; None for what is none."""
     match event:
         case events.Message():
-            return "message", {"sender": event.origin, "payload": text(event.payload)}
+            return "message", {"sender": event.origin, "payload": text(name_of(event.payload))}
         case events.Joined():
             return "joined", {"providers": [[one.id, one.name, text(one.data)] for one in event.providers]}
         case events.Failing():

@@ -30,6 +30,7 @@ OPS: dict[str, str] = {
     "session": "event",
     "vote": "event",
     "told": "event",
+    "table": "event",
     "missed": "event",
     "member_ended": "event",
     "process_began": "event",

@@ -54,6 +54,8 @@ class ApplicationHabits:
     think_s: float = 0.5  # mean pause between two deeds
     burst: int = 3  # messages in one deed, at most
     watch: float = 0.2  # share of those who come that only watch
+    tables: float = 0.0  # share of the groups whose providers keep a table
+    earlier: float = 0.0  # share of joins to other groups that ask for earlier messages
     trouble_s: float = 10.0  # mean pause between two troubles of one application; 0: they have none
     troubles: tuple[str, ...] = TROUBLES
 

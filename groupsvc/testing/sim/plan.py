@@ -93,7 +93,10 @@ def draw_applications(seed: int) -> ApplicationHabits:
     rng = random.Random(f"plan of applications/{seed}")
     if rng.random() < 0.25:
         return ApplicationHabits()
+    later = random.Random(f"plan of tables of applications/{seed}")  # they were thought of later
     return ApplicationHabits(
+        tables=later.choice([0.0, 0.0, 0.5, 1.0]),
+        earlier=later.choice([0.0, 0.4]),
         count=rng.choice([2, 3, 4, 5]),
         groups=rng.choice([1, 1, 2]),
         parts_max=rng.choice([1, 2]),

@@ -50,6 +50,9 @@ class Story:
     votes: str
     told: list[Told] = attrs.field(factory=list)
     ended: HistoryEvent | None = None
+    since: int | str | None = None  # which earlier messages it asked for; None: none
+    table: int | None = None  # None: it keeps none; 0: a new one; else that of a group with this id, which it still had
+    earlier: list[HistoryEvent] = attrs.field(factory=list)  # what it read before its own join, also of that entry
     missed_at: int = -1  # how many entries it was told of before something was left out; -1: nothing was
 
     @property
@@ -57,6 +60,11 @@ class Story:
         """What it began with."""
         view: dict[str, Any] = self.began.result["view"]
         return view
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether its group is on disks."""
+        return bool(self.began.result.get("durable"))
 
     @property
     def whole(self) -> list[Told]:
@@ -109,7 +117,7 @@ class Stories:
             args = call.invoke.args
             story = Story(
                 line.who, m, int(line.result["group"]), str(args["name"]), str(line.result["provider"]), line,
-                str(args.get("votes", "")),
+                str(args.get("votes", "")), since=args.get("since"), table=args.get("table"),
             )  # fmt: skip
             self.by_key[line.who, m] = story
             self.by_group.setdefault(story.group, []).append(story)
@@ -121,6 +129,11 @@ class Stories:
         self.first_told.setdefault(place, line)
         story = self.by_key.get((line.who, int(line.args["m"])))
         if story is None:
+            return
+        begins = int(story.view["seq"])
+        is_earlier = line.seq < begins or (line.args["kind"] == "message" and not story.told and line.seq == begins)
+        if is_earlier and story.provider:
+            story.earlier.append(line)
             return
         if not story.told or story.told[-1].seq != line.seq:
             story.told.append(Told(line.seq))

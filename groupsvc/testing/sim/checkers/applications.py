@@ -7,6 +7,7 @@ first delivered and ordered, and which nodes were given up.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 import attrs
 
@@ -15,7 +16,9 @@ from groupsvc.wire.history import HistoryEvent
 from . import application_calls, ballots
 from .application_stories import Stories
 from .ballots import Known, Times
+from .earlier_messages import told_what_came_before
 from .group_streams import Pieces
+from .tables import g11
 from .verdict import Violation
 
 
@@ -81,11 +84,12 @@ class Audience:
 ApplicationChecker = Callable[[Audience], Iterable[Violation]]
 
 APPLICATIONS: dict[str, ApplicationChecker] = {
-    "G1": lambda found: ballots.g1(found.stories),
+    "G1": lambda found: chain(ballots.g1(found.stories), told_what_came_before(found.stories)),
     "G2": lambda found: ballots.g2(found.stories),
     "G3": lambda found: ballots.g3(found.stories, found.delivered, found.ordered, found.known),
     "G9": lambda found: application_calls.g9(found.stories),
     "G10": lambda found: ballots.g10(found.stories, found.converged, found.lost),
+    "G11": lambda found: g11(found.stories, found.domain),
     "K1": lambda found: application_calls.k1(found.stories, found.converged, found.waiting, found.lost),
     "K2": lambda found: application_calls.k2(found.stories, found.domain),
     "B1": lambda found: application_calls.b1(found.stories),

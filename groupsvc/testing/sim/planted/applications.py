@@ -11,10 +11,10 @@ from typing import Any
 import attrs
 from msgspec.structs import replace
 
-from groupsvc import own_messages
+from groupsvc import own_messages, tables
 from groupsvc.wire import notices
 from groupsvc.wire.client_messages import CaughtUp, OutcomeIs
-from groupsvcd.core.groups import ballot_box, chair, commands, local_group, process_group, process_groups
+from groupsvcd.core.groups import archive, ballot_box, chair, commands, local_group, process_group, process_groups
 from groupsvcd.core.groups.ballots import Verdict
 from groupsvcd.core.sessions import desk, inquiries, membership, proposals, sessions, subscription, tellings
 
@@ -41,6 +41,9 @@ class ApplicationStage(Stage):
 
 BUSY = ApplicationStage(nodes=4, seconds=12.0)
 """Applications that have troubles of their own."""
+
+TABLES = attrs.evolve(BUSY, applications=attrs.evolve(BUSY.applications, tables=1.0))
+"""Applications that keep a table."""
 
 CALM = attrs.evolve(BUSY, applications=attrs.evolve(BUSY.applications, trouble_s=0.0))
 """And some that have none."""
@@ -199,6 +202,25 @@ def _rules_of_its_own(original: Any, self: Any, local: Any) -> Any:
     return {} if self.me[0] == "n2" else original(self, local)
 
 
+# --- Tables, and what came before ---
+
+
+def _without_the_last_row(original: Any, self: Any) -> Any:
+    rows = dict(self._rows)
+    self._rows = dict(sorted(rows.items())[:-1]) if len(rows) > 1 else rows
+    blocks = list(original(self))
+    self._rows = rows
+    return blocks
+
+
+def _one_too_few(original: Any, self: Any, seq: int) -> Any:
+    return list(original(self, seq))[1:]
+
+
+def _from_the_beginning(original: Any, self: Any, seq: int = 0) -> None:
+    original(self)
+
+
 APPLICATIONS = (
     Planted(
         "app-a-node-goes-by-other-rules", "one node takes every proposal for one of a single phase", "not one story",
@@ -304,5 +326,23 @@ APPLICATIONS = (
     Planted(
         "app-fence-stays", "who leaves does not change the fence", "an old holder has the fence of the new one",
         ("L6",), ((process_group.ProcessGroup, "_remove", always(_fence_of_the_view)),), stage=CALM,
+    ),
+    Planted(
+        "app-checkpoint-without-a-row", "a checkpoint has all rows but one", "who begins with it lacks that row",
+        ("G11",), ((tables.Rows, "snapshot", always(_without_the_last_row)),), stage=TABLES,
+    ),
+    Planted(
+        "app-tail-begins-late", "the messages since a checkpoint begin with the second", "a write is not applied",
+        ("G11",), ((archive.Archive, "since", always(_one_too_few)),), stage=TABLES,
+    ),
+    Planted(
+        "app-table-of-before", "an archive that begins anew forgets where", "a table has rows from before all had left",
+        ("G11",), ((archive.Archive, "__init__", always(_from_the_beginning)),),
+        stage=attrs.evolve(TABLES, applications=attrs.evolve(TABLES.applications, count=2)),
+    ),
+    Planted(
+        "app-earlier-messages-but-one", "who asks for earlier messages is told all but the first", "one is missing",
+        ("G1",), ((local_group.LocalGroup, "messages_since", always(_one_too_few)),),
+        stage=attrs.evolve(CALM, applications=attrs.evolve(CALM.applications, earlier=1.0)),
     ),
 )  # fmt: skip

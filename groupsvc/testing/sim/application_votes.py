@@ -1,0 +1,71 @@
+"""How a simulated application votes: through the library, or past it, where no program could.
+
+Each vote is a line. What the library refuses says so, and so does what nobody waits for (``stray``): it must not count.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groupsvc.errors import GroupServiceError
+from groupsvc.views import text_of
+from groupsvc.voting import Answer, Proposal
+from groupsvc.wire.client_messages import CastVote
+
+from .application import Application, Part
+from .application_lines import text
+
+
+def cast(app: Application, part: Part, proposal: Proposal, answer: Answer | None) -> None:
+    """Vote; a phase that is over by now has no use for it."""
+    if not part.is_open:
+        return
+    args = _paper(part, proposal.ballot, proposal.phase, answer)
+    try:
+        part.membership.vote(proposal, answer)
+    except GroupServiceError as problem:
+        app.all.mark("app-late-vote")
+        args["refused"] = type(problem).__name__
+    app.write("vote", args, group=part.group)
+    app.turn()
+
+
+def cast_astray(app: Application, part: Part, ballot: int, phase: int, answer: Answer) -> None:
+    """A vote that nobody waits for, past the library, which would refuse it.
+
+    Who votes late may hit upon the next phase when that is open already, and then it is a vote like any other.
+    So it may be if that is open at its daemon, which has told it so, and it has not heard yet: that is *early*.
+    """
+    machine = app.machine
+    assert machine is not None
+    args = _paper(part, ballot, phase, answer)
+    running = part.membership._proposal
+    is_open = running is not None and (running.ballot, running.phase) == (ballot, phase)
+    if running is not None and (running.ballot, running.phase + 1) == (ballot, phase):
+        args["early"] = True
+    elif part.membership._voted or not is_open:
+        args["stray"] = True
+    default = None if answer.default_vote is None else answer.default_vote.value
+    machine.say(
+        CastVote(
+            machine.next_id(), part.membership.number, ballot, phase, answer.vote.value, answer.state,
+            answer.message, default,  # type: ignore[arg-type]
+        )
+    )  # fmt: skip
+    app.all.mark("app-stray-vote")
+    app.write("vote", args, group=part.group)
+    app.turn()
+
+
+def _paper(part: Part, ballot: int, phase: int, answer: Answer | None) -> dict[str, Any]:
+    assert part.membership.my_id is not None
+    found: dict[str, Any] = {
+        "m": part.m, "provider": text_of(part.membership.my_id), "ballot": ballot, "phase": phase,
+        "vote": None if answer is None else answer.vote.value,
+    }  # fmt: skip
+    if answer is not None:
+        more = (("state", text(answer.state)), ("message", text(answer.message)))
+        found.update((name, value) for name, value in more if value is not None)
+        if answer.default_vote is not None:
+            found["default_vote"] = answer.default_vote.value
+    return found
