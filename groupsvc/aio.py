@@ -260,13 +260,21 @@ class Reader(KnownGroup):
         """Events in order, until the membership ends, or none has come for ``timeout`` seconds."""
         self._pump.check_usable()
         buffer = self._pump.machine.start_reading(self._membership)
-        return _iterate(self._pump, buffer, lambda: self._membership.nothing_more, check.patience(timeout))
+        patience = self._patience(timeout)
+        return _iterate(self._pump, buffer, lambda: self._membership.nothing_more, patience)
 
     async def next_event(self, timeout: float | None = None) -> Event | None:
         """The next event; None if none comes in time, or ever: then ``ended`` is true."""
         self._pump.check_usable()
         buffer = self._pump.machine.start_reading(self._membership)
-        return await _next(self._pump, buffer, lambda: self._membership.nothing_more, check.patience(timeout))
+        return await _next(self._pump, buffer, lambda: self._membership.nothing_more, self._patience(timeout))
+
+    def _patience(self, timeout: float | None) -> float:
+        patience = check.patience(timeout)
+        if patience:
+            callback = self._pump.is_callback
+            asking.check_may_wait_for_machine(self._membership, "read events", is_callback=callback)
+        return patience
 
     async def _finish(self, start: asking.Start, timeout: float | None) -> Any:
         return await self._pump.finish(start, check.seconds(timeout, self._default_timeout))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import math
 import os
 import select
@@ -24,6 +25,8 @@ import weakref
 from typing import Protocol
 
 from . import clock, interrupts
+
+_log = logging.getLogger("groupsvc.client")
 
 PAUSE_S_MAX = 0.5
 """No sleep is longer than a session's silence may be."""
@@ -127,7 +130,14 @@ class Background:
             now = clock.now()
             for session in sessions:
                 if session in readable or session.deadline <= now:
-                    session.pump_from_background(frozenset(readable.get(session, ())))
+                    self._pump(session, frozenset(readable.get(session, ())))
+
+    def _pump(self, session: Pumped, fds: frozenset[int]) -> None:
+        try:
+            session.pump_from_background(fds)
+        except Exception:  # no thread can be started, for example; the others must not suffer for it
+            _log.exception("a session broke in the background; it is looked after no longer, and so it is suspended")
+            self.remove(session)
 
 
 _background: Background | None = None

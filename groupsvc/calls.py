@@ -19,6 +19,9 @@ from .wire.client_messages import AnyAnswer, Problem
 REPLY_SLACK_S = 0.5
 """How much longer than the daemon's own limit we wait for it to say that the limit has passed."""
 
+ENDED_KEPT = 100
+"""Deadlines of calls that have ended and stand behind one that waits: beyond this they are cleared away."""
+
 Convert = Callable[[Any], Any]
 
 
@@ -111,6 +114,9 @@ class Calls:
         """It waits from now on."""
         self._waiting[call.id] = call
         heapq.heappush(self._deadlines, (until, call.id))
+        if len(self._deadlines) > 2 * len(self._waiting) + ENDED_KEPT:
+            self._deadlines = [one for one in self._deadlines if one[1] in self._waiting]
+            heapq.heapify(self._deadlines)
 
     def abandon(self, call: Call) -> None:
         """Nobody waits for it any more."""

@@ -76,6 +76,8 @@ class Reader(KnownGroup):
 
     def _next(self, buffer: EventBuffer, patience: float) -> Event | None:
         membership = self._membership
+        if membership.applying is not None and patience:
+            asking.check_may_wait_for_machine(membership, "read events", is_callback=self._pump.is_callback)
         return self._pump.next_event(buffer, lambda: membership.nothing_more, patience)
 
     def _finish(self, start: asking.Start, timeout: float | None) -> Any:

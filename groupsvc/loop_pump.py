@@ -60,6 +60,7 @@ class LoopPump:
         self._waiters: set[asyncio.Future[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._turn_is_due = False
+        self._parted = 0
         self._is_ending = False
         self._due: asyncio.Queue[Due] = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -263,7 +264,8 @@ class LoopPump:
         self._set_timer()
         if received >= FRAMES_PER_TURN:
             self.turn_soon()
-        if received or machine.state is not state:
+        if received or machine.state is not state or machine.parted != self._parted:
+            self._parted = machine.parted
             self._wake()
 
     def _set_timer(self) -> None:

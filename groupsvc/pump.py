@@ -357,6 +357,7 @@ class Pump:
 
     def ready_fd(self) -> int:
         """A descriptor that is readable when something has happened since ``dispatched``."""
+        self.check_usable()
         with self.guard:
             if self._ready < 0:
                 self._ready = self._eventfd(1)

@@ -56,6 +56,12 @@ class StateDue:
 
 Due = VoteDue | StateDue | MachineDue
 
+QUESTIONS_MAX = 100
+"""A daemon that has not answered so many is stopped: it is not asked again before it does."""
+
+UNTAKEN_MAX = 2 * REQUESTS_WAITING_MAX
+"""Requests that it has not counted. Callers give up after their time, and what they asked for is kept all the same."""
+
 _ABOUT_THE_SESSION = (wire.SessionIs, wire.SessionAliveAck, wire.Welcome)
 CastHook = Callable[[Membership, Proposal, Answer | None], None]
 
@@ -73,6 +79,7 @@ class SessionMachine:
         self.outbox: list[wire.AnyClientRequest] = []
         self.due: deque[Due] = deque()
         self.members: dict[int, Membership] = {}
+        self.parted = 0  # how many were left by their own will: whoever reads them is to be woken
         self.unapplied = 0  # what state machines have before them
         self.merged: EventBuffer | None = None
         self.busy_since: float | None = None  # code of the application runs since then
@@ -323,6 +330,8 @@ class SessionMachine:
             return
         self._has_resumed = False
         self._alive_at = self._now + SESSION_ALIVE_S
+        if self.lease.questions >= QUESTIONS_MAX:
+            return
         busy = 0.0 if self.busy_since is None else self._now - self.busy_since
         id = self.next_id()
         self.lease.asked(id, self._now)
@@ -369,6 +378,9 @@ class SessionMachine:
         if len(self._calls) >= REQUESTS_WAITING_MAX:
             text = f"could not {what}: {REQUESTS_WAITING_MAX} calls of this session wait for their answers already"
             raise WouldBlock(text, group=group)
+        if len(self._said) >= UNTAKEN_MAX:
+            text = f"could not {what}: the daemon has not taken the {UNTAKEN_MAX} requests before it"
+            raise WouldBlock(f"{text}; it is stopped or overloaded, try later or connect again", group=group)
         id = self.next_id()
         ids = (self._proposal_of(id),) if proposes and self._proposals is not None else ()
         call = Call(id, expected, what, harmless=harmless, group=group, convert=convert, ids=ids)
@@ -417,6 +429,7 @@ class SessionMachine:
     def part(self, membership: Membership, reason: str) -> None:
         """It takes no part any more, by its own will."""
         self.members.pop(membership.number, None)
+        self.parted += 1
         if membership.applying is not None:
             membership.applying.is_stopped = True
         membership.end(reason, None)

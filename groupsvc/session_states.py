@@ -62,9 +62,9 @@ class Lease:
         return id in self._asked
 
     @property
-    def is_asked(self) -> bool:
-        """Whether any question has had no answer."""
-        return bool(self._asked)
+    def questions(self) -> int:
+        """How many have had no answer."""
+        return len(self._asked)
 
     def revoked(self) -> None:
         """The daemon vouches for nothing."""

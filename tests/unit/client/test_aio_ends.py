@@ -100,3 +100,20 @@ def test_connecting_that_was_cancelled_holds_up_nobody() -> None:
         with pytest.raises(TimeoutError):
             asyncio.run(connect(silent.address))
         assert time.monotonic() - began < PATIENCE_S
+
+
+def test_who_reads_a_group_that_was_left_ends_also_if_the_daemon_is_silent() -> None:
+    async def scene() -> None:
+        session = await aio.connect(daemon.address, default_timeout=0.1)
+        group = await session.join("db", events=True)
+        assert isinstance(await group.next_event(), groupsvc.Joined)
+        reader = asyncio.ensure_future(group.next_event())
+        await asyncio.wait((reader,), timeout=0.05)
+        daemon.memory.handle = lambda request: []  # type: ignore[method-assign]
+        with pytest.raises(groupsvc.OutcomeUnknown):
+            await group.goodbye()
+        assert await asyncio.wait_for(reader, PATIENCE_S) is None
+        await session.close()
+
+    with daemon_on_a_socket(good_for=0.0) as daemon:
+        asyncio.run(scene())

@@ -379,7 +379,7 @@ def test_whoever_waits_for_the_machine_inside_of_it_is_told_so() -> None:
         group: groupsvc.Group
 
         def apply(self, entry: groupsvc.Message) -> None:
-            for call in (self.group.sync, self.group.flush):
+            for call in (self.group.sync, self.group.flush, self.group.next_event):
                 try:
                     call()
                 except UsageError as error:
@@ -393,7 +393,7 @@ def test_whoever_waits_for_the_machine_inside_of_it_is_told_so() -> None:
         machine.group.multicast(b"go")
         machine.group.wait_for(lambda: len(machine.said) == 2)
         assert [b"go", b"this is allowed"] == machine.said
-        assert 4 == len(found)
+        assert 6 == len(found)
 
 
 def test_a_reader_sees_nothing_that_is_not_applied_and_misses_nothing() -> None:

@@ -320,6 +320,18 @@ class TestThreads:
         assert isinstance(vote, wire.CastVote)
         assert "approve" == vote.vote
 
+    def test_a_session_that_breaks_in_the_background_takes_no_other_with_it(
+        self, daemon: DaemonOnASocket, session: groupsvc.Session, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def breaks(fds: frozenset[int]) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with daemon_on_a_socket() as other, groupsvc.connect(other.address) as broken:
+            monkeypatch.setattr(broken._pump, "pump_from_background", breaks)
+            other.tell(wire.SessionNews("suspended", "no lease"))
+            daemon.wait_for(wire.SessionAlive, 1 + len(daemon.memory.alive))
+            daemon.wait_for(wire.SessionAlive, 2 + len(daemon.memory.alive))
+
     def test_closing_ends_those_who_wait(self, daemon: DaemonOnASocket) -> None:
         session = groupsvc.connect(daemon.address)
         group = session.join("db")
@@ -446,11 +458,11 @@ class TestInterrupts:
         over = threading.Event()
 
         def storm() -> None:
-            while not over.wait(0.001):
+            while hits < 50 and not over.wait(0.001):  # it ends also if what is to end it is interrupted itself
                 os.kill(os.getpid(), signal.SIGINT)
 
-        thread = threading.Thread(target=storm)
         hits = 0
+        thread = threading.Thread(target=storm)
         thread.start()
         try:
             while hits < 50:
@@ -516,7 +528,7 @@ if not pid:
         group.propose_state(b"x")
     except groupsvc.UsageError as error:
         print(error)
-    for look in (held.check, lambda: held.valid_for, lambda: group.held(0)):
+    for look in (held.check, lambda: held.valid_for, lambda: group.held(0), session.fileno):
         try:
             print("held", look())
         except groupsvc.UsageError:

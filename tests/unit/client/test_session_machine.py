@@ -16,9 +16,10 @@ from groupsvc.errors import (
     StaleVersion,
     TimedOut,
     UsageError,
+    WouldBlock,
 )
 from groupsvc.problems import error_of
-from groupsvc.session_machine import StateDue
+from groupsvc.session_machine import UNTAKEN_MAX, StateDue
 from groupsvc.session_states import LEGAL, SessionState
 from groupsvc.wire import client_messages as wire
 from groupsvc.wire.limits import COUNT_EVERY_ITEMS, GRACE_S, RESPONSIVE_S, SESSION_ALIVE_S
@@ -345,6 +346,43 @@ class TestIllegalOrders:
         done(line, asking.goodbye(line.machine, membership))
         line.tell(wire.MessagesCame(membership.number, 2, (*NODE, 1), (b"x",)))
         assert CONNECTED is line.machine.state
+
+
+class TestBounds:
+    """A daemon that is stopped and takes nothing costs its clients a bounded amount."""
+
+    def test_requests_that_it_has_not_taken_are_kept_and_then_refused(self, line: Line) -> None:
+        membership = join(line)
+        while len(line.machine._said) < UNTAKEN_MAX:
+            begin(line, propose(line, membership, b"x"), timeout=0.1)
+            line.now += 1.0
+            line.machine.tick(line.now)
+            line.machine.outbox.clear()
+        with pytest.raises(WouldBlock, match="has not taken"):
+            begin(line, propose(line, membership, b"x"))
+
+    def test_it_is_not_asked_again_for_ever(self, line: Line) -> None:
+        asked = 0
+        for _ in range(1000):
+            line.now += SESSION_ALIVE_S
+            line.machine.tick(line.now)
+            asked += len(line.machine.outbox)
+            line.machine.outbox.clear()
+        assert asked < 200
+        assert SUSPENDED is line.machine.state
+        for id in [*line.machine.lease._asked]:
+            line.machine.received([wire.SessionAliveAck(id, 0, 2.0)], line.now)
+        line.at(line.now + SESSION_ALIVE_S)
+        assert CONNECTED is line.machine.state
+
+    def test_deadlines_of_calls_that_have_ended_are_not_kept_behind_one_that_waits(self, line: Line) -> None:
+        membership = join(line)
+        line.daemon.script = lambda request: [] if isinstance(request, wire.GroupsAsk) else None
+        begin(line, asking.groups(line.machine), timeout=1000.0)
+        for _ in range(2000):
+            done(line, asking.sync(line.machine, membership), timeout=2000.0)
+        assert len(line.machine._calls._deadlines) < 500
+        assert line.machine._calls.deadline == 1000.5
 
 
 class TestResuming:
