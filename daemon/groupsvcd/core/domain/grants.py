@@ -203,12 +203,13 @@ class Grants:
     def _patience(self, group: Group) -> float:
         """How long a quorum is to be lost. If the leader lives and is to lead on, it needs fewer promises than others.
 
-        It has then asked for activation in time, or is declared down itself.
+        If so many can come, it has then asked for activation in time, or is declared down itself.
         """
         active, pending, groups = group.active, group.pending, self.directory.groups
         leader = next(server for server in active.servers if server[0] == active.leader)
         leads_on = pending is not None and pending.leader == active.leader and groups.is_server_up(group, leader)
-        return 2 * (self._timers.lease if leads_on else self._timers.leader_silent)
+        has_enough = len(active.servers) - groups.servers_gone(group) >= active.promises_its_leader_needs
+        return 2 * (self._timers.lease if leads_on and has_enough else self._timers.leader_silent)
 
     def _go_on_without(self, group: Group, since: float) -> None:
         if group.on_quorum_lost == "dissolve":

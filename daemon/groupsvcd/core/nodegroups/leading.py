@@ -448,7 +448,7 @@ class Leading:
         is_as_wanted = leader == self.view.leader and set(servers) == set(self.view.servers)
         if is_as_wanted or not any(server in self.view.servers for server in servers):
             return
-        if self.attendance.is_to_wait(self.view, is_whole=self.server.replica.is_whole):
+        if self.attendance.is_to_wait(self.view, is_whole=self.server.is_whole):
             return  # the others could not promise either; k are there, and we go on as we are
         self._proposed = servers
         k = min(self.group.settings.k_wanted, len(servers))

@@ -222,8 +222,8 @@ class Seat:
         )  # fmt: skip
 
     def _has_led(self, base: View) -> bool:
-        """Whether this very process has led the view before, and has everything that it numbered."""
-        return self._led == (base.epoch, self.station.me) and self.replica.is_whole
+        """Whether this very process has led the view before, and reports everything that it numbered."""
+        return self._led == (base.epoch, self.station.me) and isinstance(self.role, Server) and self.role.is_whole
 
     def take_grant(self, view: View, base: View) -> None:
         """The directory wants us to lead in ``view``."""

@@ -96,6 +96,11 @@ class Server:
         return self.replica.stable
 
     @property
+    def is_whole(self) -> bool:
+        """Whether what we report is all that is in the log."""
+        return self.complete and self.replica.is_whole
+
+    @property
     def delivered(self) -> int:
         """Up to where the host has got."""
         return self.replica.delivered

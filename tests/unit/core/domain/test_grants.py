@@ -404,6 +404,16 @@ def test_a_leader_that_lives_and_is_to_lead_on_is_given_time() -> None:
     assert [DropGroup] == [type(command) for command in office.ordered]
 
 
+def test_a_leader_that_cannot_have_the_promises_it_needs_is_not_waited_for() -> None:
+    """With k = 2 of 3 and both others gone not even D can leave the view by itself."""
+    office = Office(on_quorum_lost="dissolve")
+    office.scene.serve(office.id, D, E, F, k=2)
+    office.scene.gone("e")
+    office.scene.gone("f")
+    office.pass_time(2.5)
+    assert [DropGroup] == [type(command) for command in office.ordered]
+
+
 def test_who_only_does_not_hear_a_leader_that_is_still_to_be_confirmed_has_not_lost_anything() -> None:
     """It may have opened the log of that very view, and be the only one that has it."""
     office = _served()

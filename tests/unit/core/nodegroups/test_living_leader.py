@@ -6,7 +6,7 @@ import pytest
 
 from groupsvcd.core.nodegroups.controls import ViewStarted, decode_control
 from groupsvcd.core.peer_messages import Claim, Order
-from groupsvcd.core.views import AttributeValue
+from groupsvcd.core.views import AttributeValue, View
 from tests.unit.core.nodegroups.carriers import Carriers
 
 
@@ -176,3 +176,21 @@ def test_who_was_left_out_unheard_continues_the_group_when_its_leader_is_gone() 
     nodes.submit("E", "b")
     nodes.run(1.0)
     assert ["a", "b"] == nodes.texts("E") == nodes.texts("F")
+
+
+def test_who_led_and_only_follows_by_now_is_not_the_one_that_led() -> None:
+    """L4, B6. D has retired for a view that is active; then comes a grant that was overtaken. Its log is out."""
+    nodes = Carriers.with_group("DEFG", replicas=4, commit_k=2)
+    before = nodes.record().active
+    nodes.loses = lambda sender, receiver, message: receiver == "G" and type(message).__name__ in ("Order", "Beat")
+    nodes.submit("E", "a")
+    nodes.run(0.1)
+    assert (["a"], []) == (nodes.texts("D"), nodes.texts("G"))
+    nodes.cut("D", "E", "F")
+    servers = dict(before.servers)
+    without_d = View(before.epoch + 5, "E", (("E", servers["E"]), ("F", servers["F"])), 2, base=before.epoch)
+    overtaken = View(before.epoch + 3, "D", before.servers, 2, base=before.epoch)
+    nodes.act("D", lambda groups: nodes.seat("D").superseded_by(without_d))
+    nodes.act("D", lambda groups: nodes.seat("D").take_grant(overtaken, before))
+    nodes.run(0.5)
+    assert [] == nodes.user("D").losses
