@@ -85,11 +85,7 @@ class ScriptedDaemon:
         poller.register(self._router, zmq.POLLIN)
         while True:
             ready = dict(poller.poll())
-            if self._router in ready:
-                self._last_client, frame = self._router.recv_multipart()
-                for request in REQUEST_CODEC.decode(frames.unpack(frame).body):
-                    self._answer(self._last_client, request)
-            if control in ready:
+            if control in ready:  # first: what was said before a request is told before its answer
                 order = control.recv()
                 if order == _STOP:
                     break
@@ -100,6 +96,10 @@ class ScriptedDaemon:
                     poller.register(self._router, zmq.POLLIN)
                 else:
                     self._router.send_multipart([self._last_client, order])
+            elif self._router in ready:
+                self._last_client, frame = self._router.recv_multipart()
+                for request in REQUEST_CODEC.decode(frames.unpack(frame).body):
+                    self._answer(self._last_client, request)
         control.close(linger=0)
         self._router.close(linger=0)
 
