@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..effects import Unsubscribe
+from ..identity import Sender
 from ..invariants import invariant
-from ..peer_messages import Data, Leave, topic_of
+from ..peer_messages import Data, Leave, SyncAsk, topic_of
 from ..records import Record, StoredStream
 from ..stream.delivery import Holders
 from ..stream.entries import Entries, Run
@@ -355,6 +356,13 @@ class NodeGroup:
         for user in users:
             user.lost(reason)
         return True
+
+    def ask_for(self, sender: Sender, message: SyncAsk) -> None:
+        """Another member does not reach the leader, and asks us how far the stream is."""
+        node = (sender.name, sender.incarnation)
+        if node in self.roll.members:
+            self.confirmations = self.confirmations or Confirmations(self)
+            self.confirmations.ask_for(node, message.number)
 
     def forget_questions(self) -> None:
         """Nobody is told anything more about the stream."""
