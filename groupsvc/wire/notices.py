@@ -27,7 +27,7 @@ DefaultVote = Literal["approve", "reject"]
 Kind = Literal["join", "leave", "failure", "expel", "state", "message", "attributes"]
 Cause = Literal["leave", "failure", "node_failure", "expelled", "goodbye", "overrun"]
 Reason = Literal["explicit_approve", "explicit_reject", "default_approve", "default_reject", "time_limit", "one_phase"]
-Refusal = Literal["busy", "stale_version", "not_a_member", "withdrawn", "full"]
+Refusal = Literal["busy", "stale_version", "not_a_member", "withdrawn", "full", "ended"]
 """Why a proposal never had its turn: the family of what its proposer is told is "certainly did not happen"."""
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupsvc.wire.notices import AnyNotice, Ended, Failing, Joined, Left, PhaseOpened, StateChanged
+from groupsvc.wire.notices import AnyNotice, Ended, Failing, Joined, Left, PhaseOpened, Refused, StateChanged
 from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups.chair import Chair
 from groupsvcd.core.groups.commands import BY_DEFAULT, Cast, ProviderId
@@ -66,17 +66,21 @@ class Story:
 
     def __init__(self, attributes: dict[str, str]) -> None:
         self.attributes = attributes
-        self.group = ProcessGroup(attributes)
-        self.other = ProcessGroup(attributes)
-        self.rulings: list[bytes] = []
-        self.chair = Chair(self.group, self.rulings.append)
         self.now = 0.0
-        self.seq = 0
         self.number = 0
         self.incarnations = dict.fromkeys(NODES, 1)
+        self.ever: set[ProviderId] = set()
+        self.form()
+
+    def form(self) -> None:
+        """A group of that name, with nobody in it."""
+        self.group = ProcessGroup(self.attributes)
+        self.other = ProcessGroup(self.attributes)
+        self.rulings: list[bytes] = []
+        self.chair = Chair(self.group, self.rulings.append)
+        self.seq = 0
         self.papers: dict[tuple[str, int], dict[int, Paper]] = {}
         self.listed: list[ProviderId] = []
-        self.ever: set[ProviderId] = set()
         self.failing: set[ProviderId] = set()
         self.version = 0
         self.asked: dict[tuple[int, int], PhaseOpened] = {}
@@ -84,7 +88,9 @@ class Story:
     def deliver(self, what: str, *arguments: object) -> None:
         """One entry, to both copies; then the chair looks."""
         self.seq += 1
+        had_ended = self.group.has_ended
         told = getattr(self.group, what)(self.seq, *arguments)
+        assert not had_ended or all(isinstance(notice, Refused) for notice in told), "something happens after the end"
         assert told == getattr(self.other, what)(self.seq, *arguments)
         assert self.group.snapshot() == self.other.snapshot()
         self.check(told)
@@ -155,6 +161,8 @@ def play(story: Story, step: tuple[object, ...]) -> None:
         case ("join", str(node)):
             body = cmd.encode(cmd.Join(number, number, BY_DEFAULT, BY_DEFAULT, "", b""))
             story.deliver("apply", (node, story.incarnations[node]), body)
+            if group.has_ended:  # who came too late asks for another one
+                story.form()
         case ("another leads",):
             story.chair = Chair(group, story.rulings.append)
             story.rulings.clear()

@@ -68,15 +68,19 @@ class AnyTables:
     """One stream; a copy of the group that saw all of it, and one that begins with checkpoints of the other."""
 
     def __init__(self) -> None:
+        self.numbers = 0
+        self.form()
+        for node in NODES:
+            self.join(node)
+
+    def form(self) -> None:
+        """A group of that name, with nobody in it."""
         attributes = {"state_machine": True, "checkpoint_every": EVERY, "durable": True}
         self.group = ProcessGroup(attributes)
         self.copy = ProcessGroup(attributes)
         self.seq = 0
-        self.numbers = 0
         self.present: dict[ProviderId, Member] = {}
         self.truth = Rows()  # of one who was there from the beginning and applied everything at once
-        for node in NODES:
-            self.join(node)
 
     def do(self, step: Step) -> None:
         """One thing that happens; whoever is named by a number is one of those who are in."""
@@ -110,7 +114,9 @@ class AnyTables:
         self.numbers += 1
         process = (node, 1, self.numbers)
         self._entry(node, cmd.encode(cmd.Join(self.numbers, self.numbers, BY_DEFAULT, BY_DEFAULT, "", b"")))
-        if self._archive.is_whole:
+        if self.group.has_ended:
+            self.form()  # who came too late asks for another one
+        elif self._archive.is_whole:
             self.present[process] = self._newcomer(process)
 
     def write(self, member: Member, kind: str, key: str, value: bytes | None, expected: bytes | None) -> None:

@@ -52,7 +52,7 @@ class Arrivals:
         local = self._groups.get(name)
         if waiting is not None:
             waiting.append(arrival)
-        elif local is not None and local.is_in:
+        elif local is not None and local.is_in and not local.has_ended:
             self._judge(local, arrival)
         else:
             self._waiting[name] = [arrival]
@@ -92,6 +92,11 @@ class Arrivals:
             arrival.turned_away("attributes mismatch", "; ".join(found))
         else:
             arrival.admitted(local)
+
+    def come_again(self, local: LocalGroup) -> None:
+        """The group has ended: who came too late for it asks for the next one of that name."""
+        for arrival in self._waiting.pop(local.name, []):
+            self.come(local.name, arrival)
 
     def lost(self, local: LocalGroup, reason: str) -> None:
         """This node does not get in, or not as he asked for on whose account it tried."""

@@ -8,8 +8,9 @@ While this node leads, it presides (``Chair``).
 Plain messages are the most frequent entries by far, and come many in a row from one sender. They change nothing in the
 group, so a run of them is told as one, and nothing is made of it on the way.
 
-The node leaves the stream when none of its processes takes part any more. If it loses the group, so have they, and what
-became of their proposals is not known.
+The node leaves the stream when none of its processes takes part any more, or the group has ended: who wanted to join
+and came too late for it asks for the group again, and finds the next one of that name. If it loses the group, so have
+they, and what became of their proposals is not known.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from groupsvc.wire.notices import (
 
 from ..nodegroups.controls import Ruled, decode_control
 from ..nodegroups.roll import decode_checkpoint
-from ..nodegroups.user import WhyNot
+from ..nodegroups.user import HAS_ENDED, WhyNot
 from ..peer_messages import Votes
 from ..stream.entries import Entry, Run, runs_of
 from ..views import AttributeValue, NodeId
@@ -161,10 +162,18 @@ class LocalGroup:
 
     def leave_if_idle(self) -> None:
         """Nobody on this node takes part, or waits to: then it does not carry the group."""
-        is_kept = not self.group.has_ended and (self.is_steward or self._groups.is_without_heir(self))
+        if self.has_ended:
+            self._groups.leave(self)
+            return
+        is_kept = self.is_steward or self._groups.is_without_heir(self)
         is_busy = is_kept or len(self._line) > 0 or self._errands or self._groups.arrivals.awaits(self.name)
         if self.is_idle and not is_busy and not self._has_providers_here:
             self._groups.leave(self)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more comes in this stream for anybody."""
+        return self.group.has_ended
 
     @property
     def _has_providers_here(self) -> bool:
@@ -319,7 +328,9 @@ class LocalGroup:
 
     def _is_now_in(self) -> None:
         """Our own insertion was delivered here: what our processes say from now on comes back to them."""
-        if not self.is_in and self._groups.get(self.name) is self:
+        if self.has_ended:
+            self.leave_if_idle()
+        elif not self.is_in and self._groups.get(self.name) is self:
             self._line.is_open = True
             self._disown_strays()
             self._move_line()
@@ -417,7 +428,9 @@ class LocalGroup:
         self._box.empty()
         self._retry_at, self._chair = math.inf, None
         errands, self._errands = self._errands, {}
-        if not self.is_in:
+        if self.has_ended or (reason == HAS_ENDED and not self.is_in):
+            self._groups.arrivals.come_again(self)
+        elif not self.is_in:
             self._groups.arrivals.lost(self, reason)
         for failed in errands.values():
             failed(reason)
@@ -498,14 +511,21 @@ class LocalGroup:
                 self.is_steward = False
 
     def _dissolve(self) -> None:
+        """The group has ended. What is still on its way from here never has its turn: it is told so now."""
         subscribers, self._subscribers = self._subscribers, {}
         for listener in subscribers.values():
             listener.lost(DISSOLVED)
+        self._processes = {}  # they wanted to join
+        for number in list(self._proposals):
+            whole = (*self._groups.me, number)
+            self._decide((whole,), Refused(self.group.seq, whole, "ended"))
 
     # --- Leading, and time ---
 
     def look_who_leads(self) -> None:
         """Whether this node presides over the ballots, and what that demands now."""
+        if self.has_ended:
+            self._groups.close(self)
         leads = self._groups.leads(self)
         if not leads:
             self._chair = None

@@ -15,6 +15,9 @@ In an *exclusive* group a provider may hold something alone, and a node that is 
 with its node is shown as failing at once, and is listed until the leader rules that the node is gone; a process whose
 own node saw it end holds nothing, and has its turn at once.
 
+With its last provider a group ends, unless somebody who waited to join has its turn with the same entry: nothing that
+is ordered behind that entry means anything. Who comes too late is told so, and finds another group of that name.
+
 Nothing here has a clock, and no dict is iterated in an order that depends on anything but the stream.
 """
 
@@ -127,7 +130,7 @@ class ProcessGroup:
         self.ledger = Ledger()
         self.archive = Archive() if self.rules.has_machines else None
         self._told: list[AnyNotice] = []
-        self.has_ended = False  # its last provider has left; until somebody joins what is left of it
+        self.has_ended = False  # its last provider has left, and nobody joined with the same entry
         self._had_ended = False  # before this entry
 
     @property
@@ -144,8 +147,7 @@ class ProcessGroup:
         self._begin(seq)
         if cmd.is_message(body):
             number, payload = cmd.decode_message(body)
-            sender = (*origin, number)
-            if number == 0 or self._has_a_say(sender):
+            if self._is_heard(sender := (*origin, number)):
                 self._message(sender, payload)
             return self._end()
         command = cmd.decode_command(body)
@@ -169,7 +171,7 @@ class ProcessGroup:
         """
         invariant(seq > self.seq, f"entry {seq} is applied after {self.seq}")
         self.seq = seq + count - 1
-        return sender[2] == 0 or self._has_a_say(sender)
+        return self._is_heard(sender)
 
     def keep(self, seq: int, sender: ProviderId, payloads: Sequence[bytes]) -> None:
         """The same messages once more, with what they say: who joins later begins with them."""
@@ -266,6 +268,9 @@ class ProcessGroup:
 
     # --- Deaths ---
 
+    def _is_heard(self, sender: ProviderId) -> bool:
+        return self._has_a_say(sender) or (sender[2] == 0 and not self.has_ended)  # 0: of somebody who is no member
+
     def _has_a_say(self, provider: ProviderId) -> bool:
         return provider in self.providers and provider not in self.failing
 
@@ -316,7 +321,9 @@ class ProcessGroup:
         listed = len(self.providers) + (len(self.ballot.subject.joining) if self.ballot is not None else 0)
         size = pending.size
         is_too_much = size > 0 and size + sum(one.size for one in self.queue) > QUEUE_BYTES_MAX
-        if is_too_much or (is_join and listed + joins >= PROVIDERS_MAX):
+        if is_join and self.has_ended:
+            self._told.append(Refused(self.seq, pending.id, "ended"))
+        elif is_too_much or (is_join and listed + joins >= PROVIDERS_MAX):
             self._told.append(Refused(self.seq, pending.id, "full"))
         elif is_join:
             self.queue.append(pending)
@@ -565,7 +572,7 @@ class ProcessGroup:
         for (cause, code), providers in alike.items():
             self._told.append(Left(self.seq, tuple(providers), cause, self.fence, code, subject.reason))
         if self.has_ended and not self.providers and self.state:
-            # A version stands for one value for ever: who gets in before the stream has ended goes on counting.
+            # A version stands for one value for ever: who waited to join, and gets in now, goes on counting.
             self.state, self.state_version = b"", self.state_version + 1
             self._told.append(StateChanged(self.seq, self.state, self.state_version))
         self._refuse([one for one in self.queue if one.proposer in leaving], "not_a_member")

@@ -145,6 +145,12 @@ class ProcessGroups:
         seat = self._nodes.seat_of(local.name)
         return seat is not None and seat.group.id == local.id and seat.group.is_without_heir
 
+    def close(self, local: LocalGroup) -> None:
+        """The last provider has left: nothing that comes in this stream counts any more."""
+        seat = self._nodes.seat_of(local.name)
+        if seat is not None and seat.group.id == local.id:
+            seat.group.close()
+
     def soon(self, action: Callable[[], None]) -> None:
         """Do this within the step, when those who are busy now are done."""
         self.turn.round_trip.append(action)

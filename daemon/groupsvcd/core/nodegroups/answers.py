@@ -12,6 +12,7 @@ from ..identity import Sender
 from ..peer_messages import Accepted, GroupIs, Inserted, InsertRefused, Left, NotLeader, SubmitRefused, Synced
 from .node_group import NodeGroup
 from .phases import Phase
+from .user import HAS_ENDED
 
 LAY_TOO_LONG = "submissions lay too long: what became of them is not known"
 
@@ -26,7 +27,7 @@ def on_left(group: NodeGroup, sender: Sender, message: Left) -> None:
 def on_group_is(group: NodeGroup, sender: Sender, message: GroupIs) -> None:
     """The name server corrects our view of the group."""
     if message.active is None:
-        group.end("the group has ended")
+        group.end(HAS_ENDED)
     elif group.seat is not None:
         group.seat.superseded_by(message.active)
 

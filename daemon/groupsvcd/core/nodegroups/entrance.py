@@ -29,7 +29,7 @@ from .group_carrier import GroupCarrier
 from .group_settings import GroupSettings
 from .phases import Phase
 from .roll import Roll, decode_checkpoint, encode_checkpoint
-from .user import CHECKPOINT, NO_SUCH_GROUP, NOW, Application
+from .user import CHECKPOINT, HAS_ENDED, NO_SUCH_GROUP, NOW, Application
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
@@ -224,7 +224,7 @@ class Entrance:
         if record is not None and record["id"] < group.id:
             return  # old news, of a group that had the name before
         if record is None or record["id"] != group.id:
-            self._start_over("the group has ended")
+            self._start_over(HAS_ENDED)
             return
         self._leader = record["active"]["leader"]
         if group.seat is not None and isinstance(group.seat.role, Receiver):

@@ -7,7 +7,7 @@ change is a new view, which the directory grants and A recovers like any other; 
 So A proposes none while it hears enough servers to go on, and too few to get their promises.
 
 A leader that leaves hands over: it proposes the view without itself, led by the next server. If it is the only server
-it first proposes one with another, and if it is the only member the group ends.
+it first proposes one with another, and if it is the only member the group ends (see ``ending``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..domain.commands import DropGroup, ProposeView, encode_command
+from ..domain.commands import ProposeView, encode_command
 from ..identity import Sender
 from ..peer_messages import (
     Accepted,
@@ -48,6 +48,7 @@ from .attendance import Attendance
 from .beats import Beats
 from .beginnings import Beginnings
 from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, Ruled, ViewStarted, encode_control
+from .ending import Ending
 from .lines import Line, drop_settled
 from .rounds import Asked, Rounds
 
@@ -74,7 +75,7 @@ class Leading:
         self._timers = station.parameters.timers
         self._origins = DuplicateFilter(group.roll.origins, group.settings.logical_lifetime)
         self.sequencer = self._new_sequencer()
-        self._inserting: set[NodeId] = set()
+        self.inserting: set[NodeId] = set()
         self._removing: set[NodeId] = set()
         self._failing: set[NodeId] = set()
         self._buried: set[NodeId] = set()  # who failed without an entry, and left payloads
@@ -88,7 +89,7 @@ class Leading:
         self._pending: tuple[ServerId, ...] = ()  # of the view that was granted since, as far as we know
         self._propose_not_before = self.turn.now
         self._beats = Beats(self.turn, self._timers, server.log.last)
-        self._dropping = False
+        self.ending = Ending(self)
         self._look = True  # whether the servers may be other than they should be
         self.rounds = Rounds(view.k, self._begin_round)
         self._is_asked = False  # whether a question is open
@@ -109,17 +110,25 @@ class Leading:
         self._order(started)
         if self.station.me not in roll.members:
             self._fail_older(self.station.me)
-            self._inserting.add(self.station.me)
+            self.inserting.add(self.station.me)
             self._order(NodeInserted(self.station.me, self.group.key, 0))
         self.look_at_nodes()
         self._let_go()
+        if self.group.is_closed:
+            self.close()
+
+    def close(self) -> None:
+        """The layer above has seen its last word in the stream."""
+        self.ending.close()
+        self._look = True
+        self._beats.wake()
 
     def _order(self, control: AnyControl) -> None:
         self.sequencer.order("", 0, 0, encode_control(control))
 
     def rule(self, body: bytes) -> None:
         """Order what a layer above us decides."""
-        if not self._dropping:
+        if not self.ending.has_begun:
             self._order(Ruled(body))
 
     # --- Members ---
@@ -139,9 +148,11 @@ class Leading:
         elif term is not None:
             self._beginnings.note(node, begins)
             self.welcome(node, self.server.delivered)
-        elif self.station.is_up(node) and node not in self._inserting and not self._dropping:
+        elif self.ending.has_begun:
+            self.ending.redirect(node[0])
+        elif self.station.is_up(node) and node not in self.inserting:
             self._fail_older(node)
-            self._inserting.add(node)
+            self.inserting.add(node)
             self._beginnings.note(node, begins)
             self._order(NodeInserted(node, insert.term, insert.last_n))
             self._origins.welcome(node, insert.last_n)
@@ -166,20 +177,21 @@ class Leading:
             self.server.carrier.vouch(sender.name, Left(self.server.stream, sender.incarnation, leave.term))
         elif leave.term >= term:
             self.group.leaving.add(node)
+            self._look = self._look or self.ending.is_closed
             self._let_go()
             self._beats.wake()
 
     def stay(self) -> bool:
         """We were about to leave and need not; False if the group is about to end, or goes on without us already."""
-        if self._dropping or self.station.me not in self.group.roll.members:
+        if self.ending.has_begun or self.station.me not in self.group.roll.members:
             return False
         self.group.leaving.discard(self.station.me)
         self._look = True
         return True
 
     def _let_go(self) -> None:
-        """Order the removal of those who leave and are no servers."""
-        for node in sorted(self.group.leaving):
+        """Order the removal of those who leave and are no servers; at the end of the group all go at once."""
+        for node in sorted(self.group.leaving) if not self.ending.is_closed else ():
             server = self._server_of(node)
             is_needed = server in (*self.view.servers, *self._proposed, *self._pending)
             if not is_needed and node not in self._removing:
@@ -212,7 +224,7 @@ class Leading:
         """A control entry, ours or of a leader before us, has taken effect here."""
         self._look = True
         if isinstance(control, NodeInserted):
-            self._inserting.discard(control.node)
+            self.inserting.discard(control.node)
             self.turn.mark("group-insert")
             self.look_at_nodes()  # it may be down by now, or have given up what it had sent before
             if control.node != self.station.me:
@@ -242,7 +254,9 @@ class Leading:
         """A node submits entries; each is numbered once."""
         origin = (sender.name, sender.incarnation)
         sequencer = self.sequencer
-        if self._dropping or sequencer.next_seq - self.server.stable > UNSTABLE_ENTRIES_MAX:
+        if self.ending.has_begun or sequencer.next_seq - self.server.stable > UNSTABLE_ENTRIES_MAX:
+            if origin not in self.group.roll.members:
+                self.ending.redirect(sender.name)
             return
         if self.server.disk_hangs:
             self._refuse(origin, submit.first_n, 0, Verdict.NO_DISK)
@@ -438,11 +452,12 @@ class Leading:
 
     def consider_view(self) -> None:
         """Propose another view if the servers are not as they should be."""
-        if self._proposed or self._dropping or self.turn.now < self._propose_not_before:
+        if self._proposed or self.ending.is_dropping or self.turn.now < self._propose_not_before:
             return
-        wanted = self._wanted()
+        wanted = self._wanted() if not self.ending.is_closed else None
         if wanted is None:
-            self._drop()
+            if self.ending.is_due:
+                self.ending.drop()
             return
         leader, servers = wanted
         is_as_wanted = leader == self.view.leader and set(servers) == set(self.view.servers)
@@ -460,7 +475,7 @@ class Leading:
             self.turn.mark("group-view-shrunk")
         body = encode_command(ProposeView(self.server.stream, self.view.epoch, leader, servers, k, self.station.me))
         about = f"proposing a view of {self.group.name!r}"
-        self.group.command(about, lambda: body, self._proposal_answered, self._errand_failed)
+        self.group.command(about, lambda: body, self._proposal_answered, self.errand_failed)
 
     def _wanted(self) -> tuple[str, tuple[ServerId, ...]] | None:
         """(leader, servers) as they should be; None if nobody would be left."""
@@ -491,7 +506,7 @@ class Leading:
             return servers[0][0], tuple(servers)
         if servers:
             return self.view.leader, (mine, servers[0])
-        if len(roll.members) > 1 or self._inserting:
+        if len(roll.members) > 1 or self.inserting:
             return self.view.leader, (mine,)  # all leave: we are the last
         return None
 
@@ -521,22 +536,10 @@ class Leading:
             if pending is not None and pending["epoch"] == answer["epoch"] and pending["leader"] == self.turn.node:
                 self.group.seat.take_grant(View.from_answer(pending), View.from_answer(group["active"]))
 
-    def _drop(self) -> None:
-        self._dropping = True
-        body = encode_command(DropGroup(self.server.stream, self.view.epoch, self.station.me))
-        self.group.command(f"ending {self.group.name!r}", lambda: body, self._drop_answered, self._errand_failed)
-
-    def _errand_failed(self, text: str) -> None:
+    def errand_failed(self, text: str) -> None:
         """What became of it is not known: look again."""
-        self._proposed, self._dropping = (), False
+        self._proposed, self.ending.is_dropping = (), False
         self._propose_not_before = self.turn.now + self._timers.repeat_first
-
-    def _drop_answered(self, answer: dict[str, Any]) -> None:
-        self._dropping = False
-        self._propose_not_before = self.turn.now + self._timers.repeat_first
-        if answer.get("ok"):
-            self.turn.mark("group-dropped")
-            self.group.end("left")
 
     # --- The end of a step, and time ---
 

@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..effects import Unsubscribe
+from ..identity import Sender
 from ..invariants import invariant
-from ..peer_messages import Data, Leave, topic_of
+from ..peer_messages import Data, Leave, SyncAsk, topic_of
 from ..records import Record, StoredStream
 from ..stream.delivery import Holders
 from ..stream.entries import Entries, Run
@@ -50,8 +51,8 @@ class NodeGroup:
     __slots__ = (
         "_activate", "_batch", "_batch_first", "_changed_at", "_inserted_seq", "_is_handing_up", "_over",
         "_repeat_at", "_shown", "_timers", "_wait", "attributes", "begins", "came_back", "carrier", "confirmations",
-        "entrance", "id", "is_to_leave", "key", "known_as", "late", "leaving", "name", "participants", "phase",
-        "returning", "roll", "seat", "settings", "station", "submitter", "touch", "turn", "with_lease",
+        "entrance", "id", "is_closed", "is_to_leave", "key", "known_as", "late", "leaving", "name", "participants",
+        "phase", "returning", "roll", "seat", "settings", "station", "submitter", "touch", "turn", "with_lease",
     )  # fmt: skip  # a node has thousands
 
     def __init__(
@@ -90,6 +91,7 @@ class NodeGroup:
         self._changed_at = 0
         self._inserted_seq = 0
         self.is_to_leave = False  # once we are a member again
+        self.is_closed = False  # the layer above has seen its last word in the stream
         self._shown: tuple[str, ...] = ()  # the members as of our insertion
         self._repeat_at = math.inf
         self._wait = self._timers.repeat_first
@@ -130,8 +132,8 @@ class NodeGroup:
         return self.participants.users
 
     def add_user(self, application: Application) -> None:
-        """Somebody on this node takes part, if the group is what it asked for."""
-        if self.is_leaving:
+        """Somebody on this node takes part, if the group is what it asked for; not if it is about to end."""
+        if self.is_leaving or self.is_closed:
             self.returning.append(application)
             self._again_soon()
             return
@@ -251,6 +253,14 @@ class NodeGroup:
 
     # --- Ceasing to be one ---
 
+    def close(self) -> None:
+        """Nothing that is ordered from now on means anything to anybody: the group ends when all members know."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.turn.mark("group-closed")
+            if self.seat is not None and self.seat.leading is not None:
+                self.seat.leading.close()
+
     def leave(self) -> None:
         """Nobody on this node needs the group any more."""
         self.phase = Phase.LEAVING
@@ -346,6 +356,13 @@ class NodeGroup:
         for user in users:
             user.lost(reason)
         return True
+
+    def ask_for(self, sender: Sender, message: SyncAsk) -> None:
+        """Another member does not reach the leader, and asks us how far the stream is."""
+        node = (sender.name, sender.incarnation)
+        if node in self.roll.members:
+            self.confirmations = self.confirmations or Confirmations(self)
+            self.confirmations.ask_for(node, message.number)
 
     def forget_questions(self) -> None:
         """Nobody is told anything more about the stream."""

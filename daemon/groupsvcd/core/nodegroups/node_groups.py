@@ -66,7 +66,7 @@ from .seat import Seat
 from .station import Station
 from .submitter import Submitter, refuse_too_large
 from .submitters import Submitters
-from .user import CHECKPOINT, NOW, Application, Form, Machine, User, WhyNot
+from .user import CHECKPOINT, HAS_ENDED, NOW, Application, Form, Machine, User, WhyNot
 
 ALSO_WHEN_ISOLATED = (Claim, RepairAsk, BlockAsk, DataAsk, Refused, GroupIs)
 """Without a lease a node still promises, gives repairs, and learns that it was replaced. To itself it may say that it
@@ -170,7 +170,7 @@ class NodeGroups:
         record = answer["group"]
         group = self._by_name.get(record["name"])
         if group is not None and group.id and group.id != record["id"]:
-            group.end("the group has ended")  # what had the name before
+            group.end(HAS_ENDED)  # what had the name before
             group = self._by_name.get(record["name"])  # who comes back to it asks for the new one
         group = group or self._new(record["name"], record["attributes"])
         if group.phase not in (Phase.FINDING, Phase.INSERTING, Phase.FORMING):

@@ -4,7 +4,8 @@ B asks A up to where the stream was ordered. A leads, as far as A knows; but it 
 entries may have been delivered of which A has never heard. So A sends its servers a beat with a number, and answers
 when k of them, itself included, have said Held with that number, in its own epoch. Whoever would lead in A's place
 needs the promises of so many servers that one of these k would be among them, and who has promised says no Held any
-more. So at the moment of the question nobody else led, and what A had ordered by then was all.
+more. (Only A itself needs fewer to lead on, and then it knows.) So at the moment of the question nobody else led, and
+what A had ordered by then was all.
 
 Questions that come while a round is under way wait for the next one. One round answers all who wait for it.
 """

@@ -105,11 +105,10 @@ class Seat:
 
     def is_lonely(self) -> bool:
         """Whether nobody answers a receiver any more: the group may have ended. Tells it once every few probes."""
-        role = self.role
-        if isinstance(role, Receiver) and role.unheard_probes >= PROBES_BEFORE_LOOK_UP:
-            role.unheard_probes = 0
-            return True
-        return False
+        is_lonely = isinstance(self.role, Receiver) and self.role.unheard_probes >= PROBES_BEFORE_LOOK_UP
+        if is_lonely and isinstance(self.role, Receiver):
+            self.role.unheard_probes = 0
+        return is_lonely
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -473,9 +472,8 @@ class Seat:
 
     def on_held(self, sender: Sender, message: Held) -> None:
         """A server says what it has."""
-        if self.leading is not None:
-            if self._server_of(sender) in self.leading.view.servers:
-                self.leading.on_held(sender, message)
+        if self.leading is not None and self._server_of(sender) in self.leading.view.servers:
+            self.leading.on_held(sender, message)
 
     def on_data_held(self, sender: Sender, message: DataHeld) -> None:
         """A server has payloads that wait for their numbers."""
@@ -484,9 +482,9 @@ class Seat:
 
     def on_checkpoint_held(self, sender: Sender, message: CheckpointHeld) -> None:
         """A server has checkpoints that may be advertised."""
-        if self.leading is not None:
-            if self._server_of(sender) in self.leading.view.servers and message.epoch == self.leading.view.epoch:
-                self.leading.adverts.heard(sender.name, message.checkpoints)
+        leading = self.leading
+        if leading and self._server_of(sender) in leading.view.servers and message.epoch == leading.view.epoch:
+            leading.adverts.heard(sender.name, message.checkpoints)
 
     def on_seen(self, sender: Sender, message: Seen) -> None:
         """A receiver says how far it has got."""
@@ -494,9 +492,11 @@ class Seat:
             self.leading.on_seen(sender, message)
 
     def on_sync_ask(self, sender: Sender, message: SyncAsk) -> None:
-        """A member wants to have everything that was ordered."""
+        """A member wants to have everything that was ordered. Who asks a server does not reach the leader."""
         if self.leading is not None:
             self.leading.on_sync_ask(sender, message)
+        elif isinstance(self.role, Server):
+            self.group.ask_for(sender, message)
 
     def on_submit(self, sender: Sender, message: Submit) -> None:
         """A node submits entries. Who sends them to a server cannot reach the leader, or does not know it."""

@@ -35,6 +35,7 @@ WhyNot = Literal["no such group", "group exists", "attributes mismatch"]
 
 NO_SUCH_GROUP = "there is no such group"
 GROUP_EXISTS = "there is such a group already"
+HAS_ENDED = "the group has ended"
 
 
 class User(Protocol):

@@ -19,6 +19,9 @@ from .verdict import Violation
 CLOCKS_DIFFER = 0.01
 """How much sooner than by the harness' clock a time limit may be over by a node's own."""
 
+DISSOLVED = "the group has dissolved"
+"""What who watches is told at the end of a group begins like this."""
+
 EFFECTS = frozenset({"joined", "left", "state", "attributes", "message", "failing", "responsive"})
 
 Times = dict[tuple[int, int], float]
@@ -313,7 +316,7 @@ class Replay:
 
 
 def g10(stories: Stories, converged: bool, lost: frozenset[int]) -> Iterator[Violation]:
-    """Nobody leaves a group twice, or joins it again under the same id.
+    """Nobody leaves a group twice, or joins it again under the same id, or joins it at all when it has ended.
 
     In a converged run those who are listed in the end are just those who know it. Not so in groups that wait for their
     disks for ever (``lost``): nothing is ordered there any more, so nobody is told who failed.
@@ -330,8 +333,22 @@ def g10(stories: Stories, converged: bool, lost: frozenset[int]) -> Iterator[Vio
                     yield Violation("G10", f"{provider} leaves group {group} with {left[provider]} and {seq}", line.i)
                 elif line.args["kind"] == "joined" and left.get(provider, seq) < seq:
                     yield Violation("G10", f"{provider} joins group {group} with {seq} after it had left", line.i)
+        yield from _in_what_is_left(group, those)
         if converged and group not in lost:
             yield from _listed_in_the_end(stories, group, those)
+
+
+def _in_what_is_left(group: int, those: list[Story]) -> Iterator[Violation]:
+    """Who watched is told the end with the entry that removed the last provider; nobody is let in behind that one."""
+    ends = [
+        story.told[-1].seq
+        for story in those
+        if story.ended is not None and str(story.ended.args["why"]).startswith(DISSOLVED) and story.told
+    ]
+    for story in those:
+        if story.provider and ends and story.view["seq"] > min(ends):
+            text = f"{story.title} joins group {group} with {story.view['seq']}, and it had ended with {min(ends)}"
+            yield Violation("G10", text, story.began.i)
 
 
 def _listed_in_the_end(stories: Stories, group: int, those: list[Story]) -> Iterator[Violation]:

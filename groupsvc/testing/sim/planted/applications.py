@@ -54,6 +54,10 @@ FREEZING = attrs.evolve(
 """And some that are stopped now and then, often for longer than it takes to be called unresponsive."""
 
 
+COMING_AND_GOING = attrs.evolve(CALM, applications=attrs.evolve(CALM.applications, count=4, watch=0.3))
+"""And some of whom often nobody is left."""
+
+
 # --- Ballots ---
 
 
@@ -149,6 +153,11 @@ def _ghosts_stay(original: Any, self: Any, number: int, cause: Any) -> None:
 def _left_again(original: Any, self: Any, subject: Any) -> None:
     original(self, subject)
     self._told += [one for one in self._told if isinstance(one, notices.Left)][-1:]
+
+
+def _into_what_is_left(original: Any, self: Any, pending: Any) -> None:
+    self.has_ended = False
+    original(self, pending)
 
 
 def _fence_of_the_view(original: Any, self: Any, subject: Any) -> None:
@@ -279,6 +288,13 @@ APPLICATIONS = (
     Planted(
         "app-leaves-twice", "a leave is told once for the ballot and once for the list", "somebody leaves twice",
         ("G10",), ((process_group.ProcessGroup, "_remove", always(_left_again)),), stage=CALM,
+    ),
+    Planted(
+        "app-the-end-is-not-the-end", "a group goes on if somebody comes before it is dropped",
+        "who is in it is in one that has ended",
+        ("G10",), ((process_group.ProcessGroup, "_propose", always(_into_what_is_left)),
+                   (local_group.LocalGroup, "has_ended", property_of(lambda self: False))),
+        stage=COMING_AND_GOING,
     ),
     Planted(
         "app-ghosts-stay", "the end of a process is not told", "a provider that nobody is",

@@ -211,14 +211,20 @@ def test_the_archive_goes_with_the_last_provider_unless_the_group_is_durable() -
 
 
 def test_the_messages_of_before_the_group_was_empty_are_not_kept() -> None:
-    """SAM-15. A1 leaves with a state that it remembers; B1 begins with nothing. Who goes on from before is told so."""
-    group = _two()
+    """SAM-15. A1 and B1 fail; C1, which waited, joins with the entry that removes them, and begins with nothing.
+
+    Who goes on from before is told so.
+    """
+    group = _two(exclusive=True)
+    group.gone = set()
     group.say("A1", b"one")
     last = group.group.seq
-    group.leave("A1")
-    group.leave("B1")
-    empty = group.group.seq
+    group.fail_nodes("A", "B")
     group.join("C1")
+    group.gone = None
+    group.wait(2.0)
+    empty = group.group.seq
+    assert "C1" == group.names
     group.say("C1", b"two")
     assert last < empty == _archive(group).begins
     assert (empty, ()) == (_archive(group).at, _archive(group).blocks)

@@ -98,8 +98,6 @@ def test_with_the_last_provider_the_group_is_empty_and_its_state_gone() -> None:
     group.leave("A1")
     assert 1 == len(group.told(Emptied))
     assert (b"", 2) == (group.group.state, group.group.state_version), "a version stands for one value for ever"
-    group.join("B1")
-    assert "B1" == group.names
 
 
 def test_a_durable_group_keeps_value_and_version_when_all_providers_have_failed() -> None:

@@ -117,15 +117,19 @@ def test_the_state_of_a_durable_group_outlives_the_failure_of_all_its_nodes() ->
     assert (b"", 1) == (group.group.view.state, len(group.told(Emptied)))
 
 
-def test_who_joins_what_is_left_of_a_group_finds_it_as_it_was_formed() -> None:
+def test_who_joins_with_the_entry_that_removes_the_last_finds_the_group_as_it_was_formed() -> None:
     """GS-22: what those who are gone had changed is gone with them, also where a checkpoint was restored meanwhile."""
-    group = _assembly("A1", state_phases="n", default_vote="approve")
+    group = _assembly("A1", state_phases="n", default_vote="approve", exclusive=True)
+    group.gone = set()
     changes = {"default_vote": "reject", "state_phases": "one"}
     group.entry("A", cmd.ChangeAttributes(100, 1, cmd.ONE_PHASE, BY_DEFAULT, changes))  # type: ignore[arg-type]
     group.group.restore(group.group.snapshot())
     assert ("reject", "one") == (group.group.default_vote, group.group.rules.attributes["state_phases"])
-    group.leave("A1")
+    group.fail_nodes("A")
     group.join("B1")
+    group.gone = {("A", 1)}
+    group.wait(2.0)
+    assert "B1" == group.names
     assert ("approve", "n") == (group.group.default_vote, group.group.rules.attributes["state_phases"])
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from groupsvcd.core.nodegroups.confirmations import ASKED_FOR_OTHERS_MAX
 from groupsvcd.core.nodegroups.rounds import Asked, Rounds
-from groupsvcd.core.peer_messages import Beat, Claim, Held, Order, Repair, Synced
+from groupsvcd.core.peer_messages import Beat, Claim, Held, Order, Repair, SyncAsk, Synced
 from groupsvcd.core.views import View
 from tests.unit.core.nodegroups.carriers import GROUP, Carriers
 
@@ -207,3 +210,56 @@ def test_a_question_is_answered_by_a_round_that_began_after_it() -> None:
     assert ["C"] == [asked.node[0] for asked in rounds.confirmed(11)]
     assert ["D"] == [asked.node[0] for asked in rounds.confirmed(12)]
     assert ([1, 2], False) == (begun, rounds.has_any)
+
+
+# --- By way of a server ---
+
+
+@pytest.mark.parametrize("delivery", ["safe", "fast"])
+def test_who_does_not_reach_the_leader_asks_through_a_server(delivery: str) -> None:
+    """K2. G and D do not hear each other; what was ordered before G asked is given to G before it is told so."""
+    nodes = Carriers.with_group("DEFG", delivery=delivery)
+    nodes.cut("D", "G")
+    nodes.submit("E", "a")
+    nodes.run(0.1)
+    told = _sync(nodes, "G")
+    nodes.run(1.5)
+    assert (1, ["a"]) == (len(told), nodes.texts("G"))
+    assert told[0] >= nodes.seat("E").replica.delivered - 1
+
+
+def test_a_server_asks_for_others_no_more_than_it_can_keep_and_each_once() -> None:
+    nodes = Carriers.with_group("DEFG")
+    nodes.lose(Synced, "D>E")
+    group = nodes.id()
+    asks = [SyncAsk(group, number) for number in range(1, ASKED_FOR_OTHERS_MAX + 10)]
+    nodes.frame("G", "E", *asks, *asks)
+    nodes.run(5.0)
+    confirmations = nodes.part("E").confirmations
+    assert confirmations is not None
+    assert ASKED_FOR_OTHERS_MAX == len(confirmations._questions)
+    assert [] == nodes.messages(SyncAsk, "E", "F"), "what was asked for others goes to the leader alone"
+    nodes.loses = lambda sender, receiver, message: False
+    nodes.run(3.0)
+    assert [*range(1, ASKED_FOR_OTHERS_MAX + 1)] == [synced.number for synced in nodes.messages(Synced, "E", "G")]
+    assert [] == confirmations._questions
+
+
+def test_a_server_asks_for_members_only_and_a_receiver_for_nobody() -> None:
+    nodes = Carriers.with_group("DEFG", "DEFGH")
+    nodes.frame("H", "E", SyncAsk(nodes.id(), 1))
+    nodes.frame("E", "G", SyncAsk(nodes.id(), 1))
+    nodes.run(1.0)
+    assert [None, None] == [nodes.part(name).confirmations for name in "EG"]
+
+
+def test_what_a_server_was_asked_before_another_view_began_is_asked_again() -> None:
+    """L4. D answers E, and dies with what it had ordered; F leads."""
+    nodes = Carriers.with_group("DEFG")
+    nodes.cut("D", "G")
+    told = _sync(nodes, "G")
+    nodes.lose(Synced, "D>E D>F")
+    nodes.run(0.9)
+    nodes.die("D")
+    nodes.run(3.0)
+    assert 1 == len(told)

@@ -14,7 +14,7 @@ def test_a_node_that_goes_while_its_insertion_is_not_stable_is_removed() -> None
     nodes.lose(Held, "E>D F>D")
     nodes.join("G")
     nodes.run(0.02)
-    assert 1 == len(nodes.leading("D")._inserting)
+    assert 1 == len(nodes.leading("D").inserting)
     nodes.frame("G", "A", Goodbye())  # an orderly shutdown of the daemon
     nodes.kill("G")
     nodes.run_until(lambda: nodes.engines["D"].member.nodes["G"].status == "gone")
