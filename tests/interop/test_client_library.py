@@ -230,6 +230,23 @@ class TestBallots:
         assert outcome.approved
         assert DefaultCast.LATE is {one.provider.name: one.default for one in outcome.tally}["b"]
 
+    def test_whose_code_hangs_is_not_waited_for_until_the_time_limit(self, sessions: Connect, name: str) -> None:
+        """GS-27: it is announced, and gets the default vote; it stays a provider."""
+        go_on = threading.Event()
+
+        def hangs(proposal: groupsvc.Proposal) -> Vote:
+            go_on.wait(25.0)
+            return Vote.REJECT
+
+        first = sessions("n1").join(name, name="a", attributes=VOTED, events=True)
+        sessions("n2").join(name, name="b", on_proposal=hangs)
+        outcome = first.propose_state(b"x", time_limit=20.0, timeout=15.0)
+        go_on.set()
+        assert outcome.approved
+        assert DefaultCast.UNRESPONSIVE is {one.provider.name: one.default for one in outcome.tally}["b"]
+        assert ["b"] == [one.provider.name for one in first.events(timeout=0) if isinstance(one, groupsvc.Unresponsive)]
+        assert ["a", "b"] == [one.name for one in first.providers]
+
     def test_votes_by_hand(self, sessions: Connect, name: str) -> None:
         first = sessions("n1").join(name, attributes=VOTED)
         second = sessions("n2").join(name, on_proposal=groupsvc.MANUAL, events=True)
