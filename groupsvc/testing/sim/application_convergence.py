@@ -6,7 +6,8 @@ that is whole: who has not noticed a break yet has the worst of it before him. A
 providers: themselves, and no ghosts. Then each says one thing more, flushes it, and catches up: all are told of it.
 
 Groups that wait for their disks for ever are not asked for anything (see ``group_convergence``). A group whose quorum
-is lost ends, and seems well until it does: nobody is asked to speak before those who were in it have been told.
+is lost ends, and seems well until it does: nobody is asked to speak before those who were in it have been told. That
+takes no longer than all else may: the wait is one of those that are bounded, and its end a failure (V7).
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ Whole means: nobody is on its way in or out, all who carry a group name the same
 the members are just those who carry it, one of them leads and has a view whose servers are among them, and all have
 delivered the same number of entries. Then every program submits once more, and everybody who takes part hears it.
 
-A durable group of whose last view too many disks are lost waits for them for ever; nothing else can be asked of it.
+A durable group of whose last view too many disks are lost, and which nobody leads, waits for them for ever
+(docs/GUARANTEES.md): nothing is ordered there any more, so no failure, no leave and no outcome either. Nothing else can
+be asked of it, by G10, K1, B2 and X1 as little as here. What these ask of others on the same nodes they ask as ever.
 And the only node with a disk cannot leave one in which others take part: nobody else may hold it.
 """
 
@@ -39,8 +41,17 @@ def carried(world: World) -> Carried:
 
 
 def waiting_for_disks(world: World) -> dict[str, int]:
-    """Names and ids of the durable groups whose active view has lost more disks than a recovery can do without."""
-    return {group.name: group.id for group in _durable_groups(world) if _spare(world, group) < 0}
+    """Names and ids of the durable groups whose active view has lost more disks than a recovery can do without.
+
+    Not of those that somebody still leads: nothing is missing there until the next recovery.
+    """
+    lost = [group for group in _durable_groups(world) if _spare(world, group) < 0]
+    found = carried(world) if lost else {}
+    return {group.name: group.id for group in lost if not _is_led(found.get(group.name, {}), group.id)}
+
+
+def _is_led(group: dict[NodeId, GroupStatus], group_id: int) -> bool:
+    return any(status.role == "leader" and status.id == group_id for status in group.values())
 
 
 def spare_disks(world: World, group_id: int) -> int:

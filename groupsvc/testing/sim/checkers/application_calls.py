@@ -281,7 +281,8 @@ def g9(stories: Stories) -> Iterator[Violation]:
 
     All calls that change it or have caught up with it can be put into one order.
     A version that came with a vote is nobody's call: it may have been written at any time. So is the empty value, which
-    nobody proposes: with its last provider a group loses its value, perhaps more than once.
+    nobody proposes: with its last provider a group loses its value, perhaps more than once. It is told only with an
+    entry by which somebody leaves, and nobody is left.
     """
     for group, _ in stories.groups():
         value_of: dict[int, str] = {}
@@ -294,10 +295,32 @@ def g9(stories: Stories) -> Iterator[Violation]:
             if value_of.setdefault(version, value) != value:
                 text = f"version {version} of the state of group {group} is {value!r} and {value_of[version]!r}"
                 yield Violation("G9", text, line.i)
+            if not value and not _is_emptied(stories, line):
+                text = f"version {version} of the state of group {group} is empty, though somebody is there"
+                yield Violation("G9", text, line.i)
             if value and version_of.setdefault(value, version) != version:
                 text = f"{value!r} is version {version} and {version_of[value]} of the state of group {group}"
                 yield Violation("G9", text, line.i)
         yield from _register(stories, group, version_of, set(value_of))
+
+
+def _is_emptied(stories: Stories, line: HistoryEvent) -> bool:
+    """Whether this entry removed the last provider, as far as who was told of it knows."""
+    story = stories.by_key.get((line.who, int(line.args["m"])))
+    if story is None or story.missed_at >= 0:
+        return True
+    listed = {str(one[0]) for one in story.view["providers"]}
+    for told in story.told:
+        if told.seq > line.seq:
+            break
+        for one in told.lines:
+            if one.i > line.i:
+                break
+            if one.args["kind"] == "joined":
+                listed.update(str(provider[0]) for provider in stories.of(one)["providers"])
+            elif one.args["kind"] == "left":
+                listed.difference_update(stories.of(one)["providers"])
+    return not listed
 
 
 def _register(stories: Stories, group: int, version_of: dict[str, int], unclaimed: set[int]) -> Iterator[Violation]:

@@ -57,6 +57,9 @@ class _Copies:
     disk, and C writes the entry a moment later: A, which leads, adds them up, and cannot know better before B's new
     process is heard. Nothing is lost by it, as C has the entry and no leader is elected without C while B has no
     state. So what a lost disk had *said* to hold counts in its epoch, until the new one has some of the stream.
+
+    The invariant asks less: that a majority has persisted the entry before the answer, at whatever time. What a disk
+    had written and not said when it was lost is not counted here, nor anything of it in a later epoch.
     """
 
     def __init__(self) -> None:
