@@ -94,7 +94,6 @@ class SessionMachine:
         self._calls = Calls(self._unwanted)
         self._opening = 0  # the request that is to open or resume, on this connection
         self._is_on = False  # whether it was answered
-        self._has_resumed = False  # just now: it is to be asked for how long that is true
         self._alive_at = math.inf
         self._give_up_at = math.inf
         self._now = -math.inf
@@ -163,7 +162,7 @@ class SessionMachine:
                     self._told(message.member, run)
             else:
                 self._counted(message)
-        if self._is_on and (self._heard.is_much or self._has_resumed):
+        if self._is_on and self._heard.is_much:
             self._say_alive()
 
     def _counted(self, message: wire.AnyClientReply) -> None:
@@ -232,13 +231,15 @@ class SessionMachine:
                 raise PeerProtocolError(
                     f"session {self.id} was to be resumed, and the daemon resumed {message.session}"
                 )
-            if self.id:  # what was missed comes behind this: nothing is true before, and the next answer comes after it
-                self.lease.revoked()
-                self._has_resumed = True
+            is_resumed = bool(self.id)
             self.id, self._secret, self._proposals = message.session, message.secret, message.proposals
             self._is_on, self._opening, self._give_up_at = True, 0, math.inf
-            self.outbox.extend(self._said.after(message.taken))
             self._alive_at = self._now + SESSION_ALIVE_S
+            if is_resumed:
+                # What was missed comes behind this: nothing is true before, and the answer to a question comes after it.
+                self.lease.revoked()
+                self._say_alive()
+            self.outbox.extend(self._said.after(message.taken))
         self._look_at_the_lease()
 
     def _is_about_the_session(self, problem: wire.Problem) -> bool:
@@ -328,7 +329,6 @@ class SessionMachine:
     def _say_alive(self) -> None:
         if not self._is_on:
             return
-        self._has_resumed = False
         self._alive_at = self._now + SESSION_ALIVE_S
         if self.lease.questions >= QUESTIONS_MAX:
             return
