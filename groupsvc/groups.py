@@ -58,14 +58,14 @@ class Reader(KnownGroup):
     def next_event(self, timeout: float | None = None) -> Event | None:
         """The next event; None if none comes in time, or ever: then ``ended`` is true."""
         patience = 0.0 if timeout == 0 else check.patience(timeout)
-        buffer = self._membership.buffer
+        buffer = self._membership.reads
         if buffer is not None and buffer.ready and not self._pump.is_foreign:  # the next of a run of messages
             return buffer.ready.popleft()
         return self._next(self._buffer(), patience)
 
     def _buffer(self) -> EventBuffer:
         self._pump.check_usable()
-        buffer = self._membership.buffer
+        buffer = self._membership.reads
         if buffer is None:
             buffer = cast(EventBuffer, self._pump.do(lambda: self._pump.machine.start_reading(self._membership)))
         return buffer

@@ -424,6 +424,8 @@ class SessionMachine:
     def enter(self, membership: Membership) -> Membership:
         """It takes part from now on."""
         self.members[membership.number] = membership
+        if self.merged is not None:
+            membership.reads = None
         return membership
 
     def part(self, membership: Membership, reason: str) -> None:
@@ -442,18 +444,30 @@ class SessionMachine:
 
     def start_reading(self, membership: Membership) -> EventBuffer:
         """Its events are kept from now on."""
-        if membership.buffer is None:
-            membership.buffer = EventBuffer()
-        return membership.buffer
+        if membership.reads is None:
+            if self.merged is not None:
+                text = (
+                    f"could not read the events of group {membership.group!r} alone: session.events() was called, and"
+                    " gives those of all groups; read them there, event.group says where"
+                )
+                raise UsageError(text, group=membership.group)
+            membership.reads = membership.buffer = EventBuffer()
+        return membership.reads
 
     def start_reading_all(self) -> EventBuffer:
         """The events of all are kept from now on, in one place and one order."""
         if self.merged is None:
+            for membership in self.members.values():
+                if membership.reads is not None and membership.reads.reader:
+                    text = (
+                        f"could not read the events of all groups: another thread reads those of {membership.group!r}"
+                    )
+                    raise UsageError(f"{text}; read all of them in one place", group=membership.group)
             self.merged = EventBuffer()
             for membership in self.members.values():
-                if membership.buffer is not None:
-                    self.merged.take_all_from(membership.buffer)
-                membership.buffer = self.merged
+                if membership.reads is not None:
+                    self.merged.take_all_from(membership.reads)
+                membership.buffer, membership.reads = self.merged, None
         return self.merged
 
     # --- What memberships need (Speaker) ---
