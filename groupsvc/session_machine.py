@@ -236,7 +236,7 @@ class SessionMachine:
             self._is_on, self._opening, self._give_up_at = True, 0, math.inf
             self._alive_at = self._now + SESSION_ALIVE_S
             if is_resumed:
-                # What was missed comes behind this: nothing is true before, and the answer to a question comes after it.
+                # What was missed comes behind this: nothing is true before, and the answer to a question is after it.
                 self.lease.revoked()
                 self._say_alive()
             self.outbox.extend(self._said.after(message.taken))
@@ -376,7 +376,7 @@ class SessionMachine:
         self._now = max(self._now, now)
         self.check_open(what, group)
         if len(self._calls) >= REQUESTS_WAITING_MAX:
-            text = f"could not {what}: {REQUESTS_WAITING_MAX} calls of this session wait for their answers already"
+            text = f"could not {what}: {REQUESTS_WAITING_MAX} calls of this session wait already; wait for some"
             raise WouldBlock(text, group=group)
         if len(self._said) >= UNTAKEN_MAX:
             text = f"could not {what}: the daemon has not taken the {UNTAKEN_MAX} requests before it"
