@@ -24,7 +24,7 @@ from . import arguments as check
 from . import asking, clock
 from .asking import DomainStatus, GroupInfo
 from .attributes import GroupAttributes, Phases
-from .errors import Failed, GroupServiceError, OutcomeUnknown, TimedOut, UsageError, WouldBlock
+from .errors import Failed, GroupServiceError, OutcomeUnknown, UsageError, WouldBlock
 from .event_buffer import EventBuffer
 from .events import Event
 from .groups import LEAVE_S
@@ -400,8 +400,7 @@ class Group(Reader, JoinedGroup):
         membership, own = self._membership, self._membership.own
         while (message := self._try(data)) is None:
             if not await self._pump.wait_until(lambda: own.has_room(len(data)) or membership.has_ended, until):
-                text = f"could not send a message to group {self.name!r}: those before it do not come back"
-                raise TimedOut(text, group=self.name)
+                raise asking.no_room_in_time(self.name)
         return message
 
     def multicast_nowait(self, payload: bytes) -> MessageId:
@@ -434,10 +433,9 @@ class Group(Reader, JoinedGroup):
         if error is not None:
             raise error
         if not done:
-            ids = own.ids()
-            text = f"after {wait:g} s {len(ids)} messages to group {self.name!r} have not come back; they may still"
-            raise OutcomeUnknown(text, ids, group=self.name)
-        await self._let_machine_catch_up("flush", until)
+            raise asking.not_flushed(self._membership, wait, own.ids())
+        if not await self._has_machine_caught_up(until):
+            raise asking.not_flushed(self._membership, wait, ())
 
     async def wait_for(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
         """Wait until ``ready()``, which is asked whenever something has happened here; False if it is not in time."""
@@ -454,14 +452,13 @@ class Group(Reader, JoinedGroup):
         asking.check_may_wait_for_machine(self._membership, what, is_callback=self._pump.is_callback)
         return check.seconds(timeout, self._default_timeout)
 
-    async def _let_machine_catch_up(self, what: str, until: float) -> None:
-        """Everything that was told so far is to be applied and shown."""
+    async def _has_machine_caught_up(self, until: float) -> bool:
+        """Whether everything that was told so far has been applied and shown; waits for it."""
         applying = self._membership.applying
-        if applying is not None:
-            upto = applying.queued
-            if not await self._pump.wait_until(lambda: applying.done >= upto, until):
-                text = f"could not {what} group {self.name!r}: its state machine has not applied everything in time"
-                raise TimedOut(text, group=self.name)
+        if applying is None:
+            return True
+        upto = applying.queued
+        return await self._pump.wait_until(lambda: applying.done >= upto, until)
 
     async def outcome(self, proposal_id: str, *, timeout: float | None = None) -> Outcome:
         """How a proposal ended, asked afterwards; ``OutcomeUnknown`` if it has not ended, or too long ago."""
@@ -472,7 +469,8 @@ class Group(Reader, JoinedGroup):
         """Returns once everything that was ordered before the call has been delivered here: the number of it."""
         until = clock.now() + self._seconds_to_wait("sync", timeout)
         seq = cast(int, await self._finish(asking.sync(self._pump.machine, self._membership), timeout))
-        await self._let_machine_catch_up("catch up with", until)
+        if not await self._has_machine_caught_up(until):
+            raise asking.not_synced(self.name)
         return seq
 
     def held(self, fence: int) -> Held[asyncio.Event]:

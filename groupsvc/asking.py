@@ -16,7 +16,7 @@ from . import arguments as check
 from .applying import Applying
 from .attributes import GroupAttributes, attributes_of, changed, stated
 from .calls import Call
-from .errors import JoinRejected, NotAMember, OutcomeUnknown, UsageError
+from .errors import JoinRejected, NotAMember, OutcomeUnknown, TimedOut, UsageError
 from .machines import Since, checked_machine, since_number
 from .membership_machine import Membership
 from .session_machine import SessionMachine
@@ -141,6 +141,27 @@ def check_may_wait_for_machine(membership: Membership, what: str, *, is_callback
             " which only this thread can run; do it elsewhere, or send a message with multicast"
         )
         raise UsageError(text, group=membership.group)
+
+
+def no_room_in_time(group: str) -> TimedOut:
+    """Why a message was not sent."""
+    text = f"could not send a message to group {group!r}: those before it do not come back"
+    return TimedOut(f"{text}; look at session.state, and try again", group=group)
+
+
+def not_flushed(membership: Membership, wait: float, ids: tuple[str, ...]) -> OutcomeUnknown:
+    """Why messages that were sent are not known to be delivered, or, with no ``ids``, not to be applied."""
+    group = membership.group
+    what = f"{len(ids)} messages to group {group!r} have not come back"
+    if not ids:
+        what = f"all messages to group {group!r} were delivered, and its state machine has not applied them"
+    return OutcomeUnknown(f"after {wait:g} s {what}; flush again", ids, group=group)
+
+
+def not_synced(group: str) -> TimedOut:
+    """What was asked for came, and the machine is behind."""
+    text = f"could not catch up with group {group!r}: its state machine has not applied everything yet"
+    return TimedOut(f"{text}; sync again", group=group)
 
 
 def _check_name_is_free(machine: SessionMachine, group: str, name: str) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 from . import arguments as check
 from . import asking, clock
 from .attributes import Batch, GroupAttributes, Phases
-from .errors import Failed, GroupServiceError, OutcomeUnknown, TimedOut, WouldBlock
+from .errors import Failed, GroupServiceError, OutcomeUnknown, WouldBlock
 from .event_buffer import EventBuffer
 from .events import Event
 from .holding import Held
@@ -58,14 +58,14 @@ class Reader(KnownGroup):
     def next_event(self, timeout: float | None = None) -> Event | None:
         """The next event; None if none comes in time, or ever: then ``ended`` is true."""
         patience = 0.0 if timeout == 0 else check.patience(timeout)
-        buffer = self._membership.buffer
+        buffer = self._membership.reads
         if buffer is not None and buffer.ready and not self._pump.is_foreign:  # the next of a run of messages
             return buffer.ready.popleft()
         return self._next(self._buffer(), patience)
 
     def _buffer(self) -> EventBuffer:
         self._pump.check_usable()
-        buffer = self._membership.buffer
+        buffer = self._membership.reads
         if buffer is None:
             buffer = cast(EventBuffer, self._pump.do(lambda: self._pump.machine.start_reading(self._membership)))
         return buffer
@@ -211,8 +211,7 @@ class Group(Reader, JoinedGroup):
         membership, own = self._membership, self._membership.own
         while (message := self._try(data)) is None:
             if not self._pump.wait_until(lambda: own.has_room(len(data)) or membership.has_ended, until):
-                text = f"could not send a message to group {self.name!r}: those before it do not come back"
-                raise TimedOut(text, group=self.name)
+                raise asking.no_room_in_time(self.name)
         return message
 
     def multicast_nowait(self, payload: bytes) -> MessageId:
@@ -254,10 +253,10 @@ class Group(Reader, JoinedGroup):
             error, ids = own.take_error(since), own.ids()
         if error is not None:
             raise error
-        if not done:
-            text = f"after {wait:g} s {len(ids)} messages to group {self.name!r} have not come back; they may still"
-            raise OutcomeUnknown(text, ids, group=self.name)
-        self._let_machine_catch_up("flush", until)
+        if not done and ids:  # they may have come at this moment
+            raise asking.not_flushed(self._membership, wait, ids)
+        if not self._has_machine_caught_up(until):
+            raise asking.not_flushed(self._membership, wait, ())
 
     def wait_for(self, ready: Callable[[], bool], timeout: float | None = None) -> bool:
         """Wait until ``ready()``, which is asked whenever something has happened here; False if it is not in time.
@@ -277,14 +276,13 @@ class Group(Reader, JoinedGroup):
         asking.check_may_wait_for_machine(self._membership, what, is_callback=self._pump.is_callback)
         return check.seconds(timeout, self._default_timeout)
 
-    def _let_machine_catch_up(self, what: str, until: float) -> None:
-        """Everything that was told so far is to be applied and shown."""
+    def _has_machine_caught_up(self, until: float) -> bool:
+        """Whether everything that was told so far has been applied and shown; waits for it."""
         applying = self._membership.applying
-        if applying is not None:
-            upto = applying.queued
-            if not self._pump.wait_until(lambda: applying.done >= upto, until):
-                text = f"could not {what} group {self.name!r}: its state machine has not applied everything in time"
-                raise TimedOut(text, group=self.name)
+        if applying is None:
+            return True
+        upto = applying.queued
+        return self._pump.wait_until(lambda: applying.done >= upto, until)
 
     # --- Questions ---
 
@@ -297,7 +295,8 @@ class Group(Reader, JoinedGroup):
         """Returns once everything that was ordered before the call has been delivered here: the number of it."""
         until = clock.now() + self._seconds_to_wait("sync", timeout)
         seq = cast(int, self._finish(asking.sync(self._pump.machine, self._membership), timeout))
-        self._let_machine_catch_up("catch up with", until)
+        if not self._has_machine_caught_up(until):
+            raise asking.not_synced(self.name)
         return seq
 
     def held(self, fence: int) -> Held[threading.Event]:

@@ -70,7 +70,8 @@ class Membership:
         self.number = number
         self.my_id = my_id
         self.on_proposal = on_proposal
-        self.buffer = buffer
+        self.buffer = buffer  # where events go,
+        self.reads = buffer  # and where those who read this group alone find them
         self.applying = applying
         self.is_caught_up = not catches_up  # with what came before it
         self._catches_up = catches_up

@@ -71,4 +71,7 @@ def no_answer(
     """The error for a call that nobody answers; ``harmless``: it changes nothing, so nothing happened."""
     if harmless:
         return family(f"could not {what}: {why}", group=group)
-    return OutcomeUnknown(f"it is not known whether it was possible to {what}: {why}", ids, group=group)
+    text = (
+        f"it is not known whether it was possible to {what}: {why}; look whether it has happened before you try again"
+    )
+    return OutcomeUnknown(text, ids, group=group)

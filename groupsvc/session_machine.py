@@ -94,7 +94,6 @@ class SessionMachine:
         self._calls = Calls(self._unwanted)
         self._opening = 0  # the request that is to open or resume, on this connection
         self._is_on = False  # whether it was answered
-        self._has_resumed = False  # just now: it is to be asked for how long that is true
         self._alive_at = math.inf
         self._give_up_at = math.inf
         self._now = -math.inf
@@ -163,7 +162,7 @@ class SessionMachine:
                     self._told(message.member, run)
             else:
                 self._counted(message)
-        if self._is_on and (self._heard.is_much or self._has_resumed):
+        if self._is_on and self._heard.is_much:
             self._say_alive()
 
     def _counted(self, message: wire.AnyClientReply) -> None:
@@ -232,13 +231,15 @@ class SessionMachine:
                 raise PeerProtocolError(
                     f"session {self.id} was to be resumed, and the daemon resumed {message.session}"
                 )
-            if self.id:  # what was missed comes behind this: nothing is true before, and the next answer comes after it
-                self.lease.revoked()
-                self._has_resumed = True
+            is_resumed = bool(self.id)
             self.id, self._secret, self._proposals = message.session, message.secret, message.proposals
             self._is_on, self._opening, self._give_up_at = True, 0, math.inf
-            self.outbox.extend(self._said.after(message.taken))
             self._alive_at = self._now + SESSION_ALIVE_S
+            if is_resumed:
+                # What was missed comes behind this: nothing is true before, and the answer to a question is after it.
+                self.lease.revoked()
+                self._say_alive()
+            self.outbox.extend(self._said.after(message.taken))
         self._look_at_the_lease()
 
     def _is_about_the_session(self, problem: wire.Problem) -> bool:
@@ -328,7 +329,6 @@ class SessionMachine:
     def _say_alive(self) -> None:
         if not self._is_on:
             return
-        self._has_resumed = False
         self._alive_at = self._now + SESSION_ALIVE_S
         if self.lease.questions >= QUESTIONS_MAX:
             return
@@ -376,7 +376,7 @@ class SessionMachine:
         self._now = max(self._now, now)
         self.check_open(what, group)
         if len(self._calls) >= REQUESTS_WAITING_MAX:
-            text = f"could not {what}: {REQUESTS_WAITING_MAX} calls of this session wait for their answers already"
+            text = f"could not {what}: {REQUESTS_WAITING_MAX} calls of this session wait already; wait for some"
             raise WouldBlock(text, group=group)
         if len(self._said) >= UNTAKEN_MAX:
             text = f"could not {what}: the daemon has not taken the {UNTAKEN_MAX} requests before it"
@@ -424,6 +424,8 @@ class SessionMachine:
     def enter(self, membership: Membership) -> Membership:
         """It takes part from now on."""
         self.members[membership.number] = membership
+        if self.merged is not None:
+            membership.reads = None
         return membership
 
     def part(self, membership: Membership, reason: str) -> None:
@@ -442,18 +444,30 @@ class SessionMachine:
 
     def start_reading(self, membership: Membership) -> EventBuffer:
         """Its events are kept from now on."""
-        if membership.buffer is None:
-            membership.buffer = EventBuffer()
-        return membership.buffer
+        if membership.reads is None:
+            if self.merged is not None:
+                text = (
+                    f"could not read the events of group {membership.group!r} alone: session.events() was called, and"
+                    " gives those of all groups; read them there, event.group says where"
+                )
+                raise UsageError(text, group=membership.group)
+            membership.reads = membership.buffer = EventBuffer()
+        return membership.reads
 
     def start_reading_all(self) -> EventBuffer:
         """The events of all are kept from now on, in one place and one order."""
         if self.merged is None:
+            for membership in self.members.values():
+                if membership.reads is not None and membership.reads.reader:
+                    text = (
+                        f"could not read the events of all groups: another thread reads those of {membership.group!r}"
+                    )
+                    raise UsageError(f"{text}; read all of them in one place", group=membership.group)
             self.merged = EventBuffer()
             for membership in self.members.values():
-                if membership.buffer is not None:
-                    self.merged.take_all_from(membership.buffer)
-                membership.buffer = self.merged
+                if membership.reads is not None:
+                    self.merged.take_all_from(membership.reads)
+                membership.buffer, membership.reads = self.merged, None
         return self.merged
 
     # --- What memberships need (Speaker) ---

@@ -226,6 +226,8 @@ def test_many_tasks_at_once_and_all_events_in_one_iterator() -> None:
         assert all(outcomes)
         found = [(await anext(merged)).group for _ in range(202)]
         assert 101 == found.count("one") == found.count("two")
+        with pytest.raises(groupsvc.UsageError, match=r"session\.events\(\)"):
+            await one.next_event()
 
     play(scene)
 

@@ -372,6 +372,30 @@ def test_a_machine_that_is_too_slow_is_withdrawn_and_nobody_says_that_it_never_w
         machine.go_on.set()
 
 
+def test_a_flush_whose_messages_came_and_wait_for_a_slow_machine_has_not_failed() -> None:
+    """``TimedOut`` would say that they certainly were not delivered, and a program would send them again."""
+
+    class Slow(Journal):
+        go_on = threading.Event()
+
+        def apply(self, entry: groupsvc.Message) -> None:
+            assert self.go_on.wait(20.0)
+            super().apply(entry)
+
+    machine = Slow()
+    with daemon_on_a_socket() as daemon, groupsvc.connect(daemon.address) as session:
+        group = session.join("db", machine=machine)
+        group.multicast(b"x")
+        try:
+            with pytest.raises(groupsvc.OutcomeUnknown, match="were delivered"):
+                group.flush(timeout=0.1)
+            with pytest.raises(groupsvc.TimedOut, match="sync again"):
+                group.sync(timeout=0.1)
+        finally:
+            machine.go_on.set()
+        group.flush()
+
+
 def test_whoever_waits_for_the_machine_inside_of_it_is_told_so() -> None:
     found: list[BaseException] = []
 

@@ -355,6 +355,28 @@ class TestThreads:
         found = [(event.group, type(event).__name__) for _, event in zip(range(4), merged, strict=False)]
         assert [("one", "Joined"), ("two", "Joined"), ("two", "Message"), ("one", "Message")] == found
 
+    def test_events_are_read_in_one_place(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        """Else a reader of one group would be given events of others, or wait for ever for its own."""
+        one = session.join("one", events=True)
+        reader = threading.Thread(target=lambda: list(one.events()))
+        reader.start()
+        while not one._membership.buffer.reader:  # type: ignore[union-attr]
+            reader.join(0.001)
+        with pytest.raises(groupsvc.UsageError, match="another thread"):
+            session.events()
+        one.goodbye()
+        reader.join(PATIENCE_S)
+        two = session.join("two", events=True)
+        merged = session.events(timeout=PATIENCE_S)
+        three = session.join("three")
+        three.multicast(b"x")
+        three.flush()
+        for group in (two, three):
+            for read in (group.next_event, group.events):
+                with pytest.raises(groupsvc.UsageError, match=r"session\.events\(\)"):
+                    read()
+        assert ["two", "three", "three"] == [event.group for _, event in zip(range(3), merged, strict=False)]
+
     def test_a_loop_of_ones_own(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
         group = session.join("db", events=True)
         session.dispatch()
@@ -381,6 +403,8 @@ class TestConnectionsBreak:
         for number in range(5):
             daemon.server.cut()
             assert group.propose_state(b"%d" % number).approved
+        while session.state is SessionState.SUSPENDED:  # an answer that was missed comes before the lease
+            session.dispatch(PATIENCE_S)
         assert SessionState.CONNECTED is session.state
         events = list(group.events(timeout=0))
         changed = [event.value for event in events if isinstance(event, groupsvc.StateChanged)]

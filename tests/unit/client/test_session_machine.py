@@ -348,6 +348,30 @@ class TestIllegalOrders:
         assert CONNECTED is line.machine.state
 
 
+class TestAdvice:
+    """An error says what to do."""
+
+    def test_who_got_no_answer_is_told_to_look_before_it_tries_again(self, line: Line) -> None:
+        membership = join(line)
+        line.daemon.script = lambda request: []
+        calls = [
+            begin(line, propose(line, membership, b"x"), timeout=1.0),
+            begin(line, asking.sync(line.machine, membership), timeout=1.0),
+        ]
+        line.at(2.0)
+        texts = [str(call.error) for call in calls]
+        assert ["look whether it has happened", "try again"] == [
+            advice
+            for advice, text in zip(("look whether it has happened", "try again"), texts, strict=True)
+            if advice in text
+        ]
+
+    def test_who_lost_its_session_is_told_to_connect_again(self, line: Line) -> None:
+        call = begin(line, asking.groups(line.machine))
+        line.machine.lose("the node was declared down")
+        assert "the node was declared down; connect again" in str(call.error)
+
+
 class TestBounds:
     """A daemon that is stopped and takes nothing costs its clients a bounded amount."""
 
