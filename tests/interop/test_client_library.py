@@ -418,7 +418,7 @@ class TestFailures:
     def test_a_provider_that_does_not_read_leaves_and_is_told(self, sessions: Connect, name: str) -> None:
         first = sessions("n1").join(name, name="a", events=True)
         slow = sessions("n2").join(name, name="slow", events=True)
-        slow._membership.buffer = EventBuffer(limit=50)
+        slow._membership.buffer = slow._membership.reads = EventBuffer(limit=50)
         for number in range(200):
             first.multicast(b"%d" % number)
         (left,) = read(first, groupsvc.Left)
