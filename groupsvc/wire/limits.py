@@ -94,3 +94,6 @@ TAIL_BYTES_WANTED = 2 * 1024 * 1024
 
 TAIL_TIMES_MAX = 4
 """So many times what calls for a checkpoint may gather; then nobody takes one, and what gathered is dropped."""
+
+TAIL_MESSAGES_MIN = 4_000
+"""So many messages may gather in any case: those of a fast writer come while a checkpoint is on its way."""

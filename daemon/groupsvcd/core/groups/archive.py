@@ -15,8 +15,8 @@ A checkpoint costs the stream its size. That of a large state is worth it only w
 the one before: so the tail may grow to the size of the checkpoint first, and the stream carries at most about twice
 what the providers say.
 
-Nothing here grows without end. If nobody seals a checkpoint in ``TAIL_TIMES_MAX`` times that, the messages are dropped,
-and nobody can join until somebody does; whoever is in misses nothing.
+Nothing here grows without end. If nobody seals a checkpoint in ``TAIL_TIMES_MAX`` times that, and at least
+``TAIL_MESSAGES_MIN`` messages, they are dropped, and nobody can join until somebody does; whoever is in misses nothing.
 
 It is part of the process group: a function of the stream, the same at all members, in every checkpoint of it.
 """
@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator
 import attrs
 import msgspec
 
-from groupsvc.wire.limits import CHECKPOINT_BYTES_MAX, TAIL_BYTES_WANTED, TAIL_TIMES_MAX
+from groupsvc.wire.limits import CHECKPOINT_BYTES_MAX, TAIL_BYTES_WANTED, TAIL_MESSAGES_MIN, TAIL_TIMES_MAX
 from groupsvc.wire.notices import ProviderId
 
 MESSAGE_BYTES = 100
@@ -76,10 +76,11 @@ class Archive:
     def keep(self, seq: int, sender: ProviderId, payloads: Iterable[bytes], every: int) -> None:
         """Messages of one sender, entries from ``seq`` on; a checkpoint is wanted after ``every`` of them."""
         tail, most_bytes = self._tail, TAIL_TIMES_MAX * self._bytes_wanted
+        most_messages = max(TAIL_MESSAGES_MIN, TAIL_TIMES_MAX * self._messages_wanted(every))
         for number, payload in enumerate(payloads, seq):
             tail.append((number, sender, payload))
             self._bytes += len(payload)
-            if len(tail) > TAIL_TIMES_MAX * self._messages_wanted(every) or self._bytes > most_bytes:
+            if len(tail) > most_messages or self._bytes > most_bytes:
                 tail.clear()
                 self._bytes, self.begins = 0, number
 

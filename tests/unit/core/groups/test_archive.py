@@ -153,8 +153,11 @@ def test_the_checkpoint_of_a_large_state_is_taken_when_as_much_has_been_said_aga
     assert 1 == group.group.scribe_turns
 
 
-def test_if_nobody_takes_a_checkpoint_the_tail_is_dropped_and_the_next_one_makes_it_whole() -> None:
+def test_if_nobody_takes_a_checkpoint_the_tail_is_dropped_and_the_next_one_makes_it_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A bound on what every member keeps; who is in misses nothing."""
+    monkeypatch.setattr(rules, "TAIL_MESSAGES_MIN", EVERY)
     group = _two()
     for number in range(rules.TAIL_TIMES_MAX * EVERY + 3):
         group.say("A1", b"%d" % number)
@@ -170,8 +173,19 @@ def test_if_nobody_takes_a_checkpoint_the_tail_is_dropped_and_the_next_one_makes
     assert (at, []) == (_archive(group).at, _tail(group))
 
 
-def test_how_messages_were_batched_does_not_matter() -> None:
+def test_a_fast_writer_does_not_outrun_the_checkpoints_of_a_group_that_takes_them_often() -> None:
+    """SAM-08: what it says while one is on its way is kept, however often they are to be taken."""
+    group = _two()
+    for number in range(rules.TAIL_MESSAGES_MIN):
+        group.say("A1", b"%d" % number)
+    assert _archive(group).is_whole
+    group.say("A1", b"one too many")
+    assert not _archive(group).is_whole
+
+
+def test_how_messages_were_batched_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs are handed up as they arrived: the state must not depend on that."""
+    monkeypatch.setattr(rules, "TAIL_MESSAGES_MIN", EVERY)
     one_by_one, at_once = Archive(), Archive()
     payloads = [b"%d" % number for number in range(3 * rules.TAIL_TIMES_MAX * EVERY)]
     for seq, payload in enumerate(payloads, 1):
