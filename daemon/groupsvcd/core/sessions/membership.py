@@ -126,13 +126,13 @@ class Membership:
         """The join has ended; if it was approved we know already, unless nobody wants it any more."""
         if self.provider is not None or (self.is_over and not self._is_taken_back):
             return
-        if isinstance(how, Refused) and how.why == "ended":
+        if isinstance(how, Refused) and how.why == "ended" and not self._is_taken_back:
             self.local, self._call.may_have_happened = None, False
             self.arrive()  # at the next group of that name
             return
         self._over()
         me = (*self.session.desk.processes.me, self.member)
-        was_taken_back = isinstance(how, Refused) and how.why in ("withdrawn", "not_a_member")
+        was_taken_back = isinstance(how, Refused) and how.why in ("withdrawn", "not_a_member", "ended")
         if was_taken_back or (isinstance(how, Ended) and me in how.outcome.left_out):
             self._call.fail("timed out", "not approved in time; it was withdrawn")
         elif isinstance(how, Ended) and how.outcome.approved:

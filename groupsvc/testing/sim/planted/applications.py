@@ -6,6 +6,7 @@ half a dozen applications in one group.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -91,18 +92,23 @@ def _late_at_once(original: Any, self: Any, ballot: Any, *, is_late: bool) -> An
     return original(self, ballot, is_late=is_late or len(self._papers) > 0)
 
 
-def _waits_for_the_silent(original: Any, self: Any, ballot: Any, *, is_late: bool) -> Any:
-    silent, self._group.unresponsive = self._group.unresponsive, set()
-    try:
-        return original(self, ballot, is_late=is_late)
-    finally:
-        self._group.unresponsive = silent
+def _with_silent(which: Callable[[Any], set[Any]]) -> Any:
+    """A chair that takes others for silent than those who are."""
+
+    def wrong(original: Any, self: Any, ballot: Any, *, is_late: bool) -> Any:
+        silent = self._group.unresponsive
+        self._group.unresponsive = which(self._group)
+        try:
+            return original(self, ballot, is_late=is_late)
+        finally:
+            self._group.unresponsive = silent
+
+    return always(wrong)
 
 
-def _silent_for_ever(original: Any, self: Any, provider: Any, *, does: bool) -> None:
-    original(self, provider, does=does)
-    if does and provider in self.providers:
-        self.unresponsive.add(provider)
+def _ever_silent(group: Any) -> set[Any]:
+    group.ever_silent = getattr(group, "ever_silent", set()) | group.unresponsive
+    return set(group.ever_silent)
 
 
 def _take_effect_when_opened(original: Any, self: Any, ballot: Any) -> None:
@@ -262,11 +268,11 @@ APPLICATIONS = (
     ),
     Planted(
         "app-the-silent-are-waited-for", "who does not answer has until the time limit", "a hung program holds all up",
-        ("G5",), ((chair.Chair, "_casts", always(_waits_for_the_silent)),), stage=FREEZING,
+        ("G5",), ((chair.Chair, "_casts", _with_silent(lambda group: set())),), stage=FREEZING,
     ),
     Planted(
         "app-silent-for-ever", "who did not answer once is never asked again", "somebody votes, and is not heard",
-        ("G5",), ((process_group.ProcessGroup, "_responds", always(_silent_for_ever)),), stage=FREEZING,
+        ("G5",), ((chair.Chair, "_casts", _with_silent(_ever_silent)),), stage=FREEZING,
     ),
     Planted(
         "app-state-before-approval", "a state is shown as soon as it is proposed", "it is shown, and then rejected",

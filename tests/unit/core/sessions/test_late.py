@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from groupsvc.wire.client_messages import CloseSession, JoinedAs, OutcomeAsk, OutcomeIs
+import pytest
+
+from groupsvc.wire.client_messages import CloseSession, JoinedAs, LeaveAsk, OutcomeAsk, OutcomeIs
 from groupsvc.wire.limits import OUTSTANDING_MAX
 from groupsvc.wire.notices import Joined, Left, StateChanged
 from groupsvcd.core.peer_messages import PeerMessage, Submit
@@ -113,6 +115,28 @@ def test_a_join_that_found_no_room_in_the_stream_is_taken_back_without_a_trace()
     domain.run(2.0)
     assert 2 == len(a.notices(Joined))
     assert [] == a.notices(Left)
+
+
+@pytest.mark.parametrize("how", ["late", "closed", "killed"])
+def test_a_join_that_nobody_wants_any_more_does_not_look_for_the_next_group_when_this_one_ends(how: str) -> None:
+    """GS-30, K1: nobody is a provider who does not know it."""
+    domain = Applications()
+    a, late = domain.opened("D"), domain.opened("F")
+    a.join()
+    domain.opened("F").subscribe()  # so that F is in the group
+    domain.lose(Submit, "F>D")
+    number = late.join(name="late", timeout=0.3 if how == "late" else 5.0, wait=0.35)
+    if how == "closed":
+        late.ask(CloseSession)
+    elif how == "killed":
+        late.end()
+    a.ask(LeaveAsk, a.member, 0, 5.0)
+    domain.run(0.2)
+    if how == "late":
+        assert ("failed", "timed out") == late.problem(number)
+    domain.heal()
+    domain.run(3.0)
+    assert domain.voter("A").directory.groups.named("db") is None
 
 
 def test_who_tries_again_under_the_same_name_keeps_it_when_the_first_try_is_over() -> None:
