@@ -33,16 +33,17 @@ def test_every_name_does_what_it_says(shared_domain: LocalDomain, connect: Any) 
 
 async def story(driver: Driver, domain: LocalDomain, name: str) -> None:
     async with AsyncExitStack() as stack:
-        one, two, three = [
+        one, two, three, reader = [
             await stack.enter_async_context(await driver.connect(domain.address(node), name=node))
-            for node in ("n1", "n2", "n3")
+            for node in ("n1", "n2", "n3", "n3")
         ]
         await about_sessions(one, two)
-        merged = two.events(timeout=PATIENCE_S)
+        merged = reader.events(timeout=PATIENCE_S)
         rules = GroupAttributes(state_phases=Phases.N, client_version="1")
         first = await one.join(name, name="a", data=b"of a", create=True, attributes=rules)
         second = await two.join(name, name="b", on_proposal=driver.callback(vote), create=False, events=True)
         watching = await three.subscribe(name, wait=1.0)
+        await reader.subscribe(name)
         about_what_is_known(name, first, second, watching)
         await proposals(first, second)
         await messages(name, first, second, three)
@@ -151,11 +152,12 @@ async def partings(
     assert await first.expel(second.me, reason="enough", time_limit=PATIENCE_S)
     causes = [event.cause async for event in merged_until_left(merged) if isinstance(event, groupsvc.Left)]
     assert [Cause.EXPELLED] == causes
+    assert "enough" == (await until_left(second, Cause.EXPELLED)).reason
     with pytest.raises(groupsvc.NotAMember):
         await second.multicast(b"too late")
     again = await one.join(name, name="again")
     assert await again.leave(code=3)
-    found = await until_left(first)
+    found = await until_left(first, Cause.LEAVE)
     assert (Cause.LEAVE, 3, ("again",)) == (found.cause, found.code, tuple(who.name for who in found.providers))
     assert name in {info.name for info in await one.groups()}
     await first.goodbye()
@@ -175,9 +177,9 @@ async def merged_until_left(merged: AsyncIterator[groupsvc.Event]) -> AsyncItera
             return
 
 
-async def until_left(group: Used) -> groupsvc.Left:
+async def until_left(group: Used, cause: Cause) -> groupsvc.Left:
     while (event := await group.next_event(timeout=PATIENCE_S)) is not None:
-        if isinstance(event, groupsvc.Left) and event.cause is Cause.LEAVE:
+        if isinstance(event, groupsvc.Left) and event.cause is cause:
             return event
     raise AssertionError("nobody left")
 
