@@ -14,6 +14,7 @@ from groupsvc.wire.client_messages import CastVote
 
 from .application import Application, Part
 from .application_lines import text
+from .local_connection import LocalConnection
 
 
 def cast(app: Application, part: Part, proposal: Proposal, answer: Answer | None) -> None:
@@ -33,28 +34,45 @@ def cast(app: Application, part: Part, proposal: Proposal, answer: Answer | None
 def cast_astray(app: Application, part: Part, ballot: int, phase: int, answer: Answer) -> None:
     """A vote that nobody waits for, past the library, which would refuse it.
 
-    Who votes late may hit upon the next phase when that is open already, and then it is a vote like any other.
-    So it may be if that is open at its daemon, which has told it so, and it has not heard yet: that is *early*.
+    Who votes late may hit upon the next phase when that is open already, and then it is a vote like any other. So it is
+    if that is open at its daemon, which has told it so, and it has not heard yet: that is *early*. Whether it is so
+    is seen when the vote arrives there, and only then is it written down. One that comes before the phase is stray.
     """
     machine = app.machine
     assert machine is not None
     args = _paper(part, ballot, phase, answer)
     running = part.membership._proposal
     is_open = running is not None and (running.ballot, running.phase) == (ballot, phase)
-    if running is not None and (running.ballot, running.phase + 1) == (ballot, phase):
-        args["early"] = True
-    elif part.membership._voted or not is_open:
-        args["stray"] = True
+    is_next = running is not None and (running.ballot, running.phase + 1) == (ballot, phase)
     default = None if answer.default_vote is None else answer.default_vote.value
-    machine.say(
-        CastVote(
-            machine.next_id(), part.membership.number, ballot, phase, answer.vote.value, answer.state,
-            answer.message, default,  # type: ignore[arg-type]
-        )
+    vote = CastVote(
+        machine.next_id(), part.membership.number, ballot, phase, answer.vote.value, answer.state,
+        answer.message, default,  # type: ignore[arg-type]
     )  # fmt: skip
+
+    def arrives(connection: LocalConnection) -> None:
+        args["early" if _may_be_open(connection, vote) else "stray"] = True
+        app.write("vote", args, group=part.group)
+
+    machine.say(vote)
     app.all.mark("app-stray-vote")
-    app.write("vote", args, group=part.group)
+    if is_next:
+        app.votes_on_their_way[vote.id] = arrives
+    else:
+        if part.membership._voted or not is_open:
+            args["stray"] = True
+        app.write("vote", args, group=part.group)
     app.turn()
+
+
+def _may_be_open(connection: LocalConnection, vote: CastVote) -> bool:
+    """Whether the daemon has opened the phase; nobody knows of one that stands still, and reads the vote later."""
+    node = connection.node
+    processes: Any = getattr(node.engine, "processes", None)
+    if processes is None or node.paused:
+        return True
+    ballots = [local.group.ballot for local in processes._by_name.values()]
+    return any(one is not None and (one.id, one.phase) == (vote.ballot, vote.phase) for one in ballots)
 
 
 def _paper(part: Part, ballot: int, phase: int, answer: Answer | None) -> dict[str, Any]:

@@ -54,6 +54,7 @@ class LocalConnection:
             return
         for request in REQUEST_CODEC.decode(frame):
             if node.process == self.daemon:
+                self.application.arrives(self, request)
                 node.client_says(self.number, request)
 
     # --- From the daemon ---

@@ -234,18 +234,15 @@ class Replay:
     def _cast(self, provider: str) -> list[dict[str, Any]]:
         """What it cast first in the running phase, as it wrote it down.
 
-        Before that may stand what it cast when it had not heard yet that the phase had begun: its daemon had opened it
-        by then, or had not. One of these is its vote.
+        Beside that may stand what it cast when it had not heard yet that the phase had begun, and its daemon had opened
+        it: that line is written when the vote arrives there. One of these is its vote.
         """
         running = self._model.ballot
         assert running is not None
-        found: list[dict[str, Any]] = []
-        for line in self._stories.votes.get((self._group, provider, running.ballot, running.phase), ()):
-            if not line.args.get("stray") and not line.args.get("refused"):
-                found.append(line.args)
-                if not line.args.get("early"):
-                    break
-        return found
+        lines = self._stories.votes.get((self._group, provider, running.ballot, running.phase), ())
+        counted = [line.args for line in lines if not line.args.get("stray") and not line.args.get("refused")]
+        early = [args for args in counted if args.get("early")]
+        return early + [args for args in counted if not args.get("early")][:1]
 
     def _count(self, votes: list[list[str]], seq: int) -> Iterator[tuple[str, str]]:
         running = self._model.ballot

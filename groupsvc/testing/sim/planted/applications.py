@@ -88,6 +88,16 @@ def _any_vote_counts(original: Any, self: Any, running: Any, node: Any, ballot: 
     return original(self, running, node, ballot, phase, paper)
 
 
+def _early_votes_are_kept(
+    original: Any, self: Any, running: Any, node: Any, ballot: int, phase: int, paper: Any
+) -> Any:  # fmt: skip
+    if running is not None and (ballot, phase) == (running.id, running.phase + 1):
+        self.early = {**getattr(self, "early", {}), (ballot, phase, paper.provider): paper}
+    return original(
+        self, running, node, ballot, phase, getattr(self, "early", {}).get((ballot, phase, paper.provider), paper)
+    )
+
+
 def _late_at_once(original: Any, self: Any, ballot: Any, *, is_late: bool) -> Any:
     return original(self, ballot, is_late=is_late or len(self._papers) > 0)
 
@@ -261,6 +271,10 @@ APPLICATIONS = (
     Planted(
         "app-last-vote-counts", "who votes twice has changed its mind", "a vote that nobody may cast is counted",
         ("G4",), ((ballot_box.BallotBox, "take", always(_any_vote_counts)),), stage=CALM,
+    ),
+    Planted(
+        "app-early-votes-count", "a vote for the next phase is kept until that is open", "it was cast in no phase",
+        ("G4",), ((ballot_box.BallotBox, "take", always(_early_votes_are_kept)),), stage=CALM,
     ),
     Planted(
         "app-first-votes-decide", "who has not voted when others have is late", "defaults before the time is over",
