@@ -8,8 +8,9 @@ A orders what the votes were. For who has not voted it casts the group's default
 and votes nevertheless, before the others have, is heard (GS-27).
 
 None of this survives A, and none of it has to: a phase without a ruling is open for whoever leads next. It is sent
-all votes again and gives the phase its whole time. A ruling that does not appear in the stream after a while, because
-A had no lease just then or its view changed, is ordered again: what fits no longer changes nothing.
+all votes again and gives the phase its whole time. Who does not answer its daemon may have voted before that: whoever
+leads next decides nothing about it before it could have been told. A ruling that does not appear in the stream after a
+while, because A had no lease just then or its view changed, is ordered again: what fits no longer changes nothing.
 
 It also ends the windows in which joins and leaves are collected, and says of nodes that were down that they are gone.
 """
@@ -32,6 +33,10 @@ from .process_group import ProcessGroup
 RULE_AGAIN_S = 1.0
 """After so long a ruling that was not delivered is taken for lost."""
 
+SENT_AGAIN_S = 1.5
+"""So long a new chair waits for votes of those who do not answer, in a phase that it finds open: nodes send them again
+at least once a second (``repeat_max``)."""
+
 
 class Chair:
     """Presides over the ballots of one group while its node leads."""
@@ -48,6 +53,9 @@ class Chair:
         self._early: dict[NodeId, tuple[tuple[int, int], dict[int, Paper]]] = {}  # of a phase that is still to come
         self._ends_at = math.inf
         self._rule_at = -math.inf  # not before: a ruling is on its way
+        found = group.ballot
+        self._found = (found.id, found.phase) if found is not None else None  # was open before us: we lack its votes
+        self._hears_until = -math.inf  # if it is the one that is presided over
         self._windows: dict[Literal["joins", "leaves"], float] = {}  # when each ends
         self._ended: dict[
             Literal["joins", "leaves"], tuple[int, float]
@@ -72,6 +80,7 @@ class Chair:
         ballot = self._group.ballot
         if ballot is None:
             self._phase, self._ends_at, self._rule_at = (0, 0), math.inf, -math.inf
+            self._hears_until = -math.inf
             return
         if (ballot.id, ballot.phase) != self._phase:
             self._phase = (ballot.id, ballot.phase)
@@ -79,6 +88,9 @@ class Chair:
             self._early = {node: early for node, early in self._early.items() if early[0] > self._phase}
             self._rule_at = -math.inf
             self._ends_at = now + ballot.time_limit if ballot.time_limit > 0 else math.inf
+            self._hears_until = now + SENT_AGAIN_S if self._phase == self._found else -math.inf
+        if now >= self._hears_until:
+            self._hears_until = -math.inf
         if now >= self._rule_at:
             casts = self._casts(ballot, is_late=now >= self._ends_at)
             if casts is not None:
@@ -99,7 +111,7 @@ class Chair:
                 casts.append(Cast(provider, vote, "raised" if paper.vote is None else ""))
             elif provider in self._group.failing:
                 casts.append(Cast(provider, default, "failed"))
-            elif provider in self._group.unresponsive:
+            elif provider in self._group.unresponsive and (is_late or self._hears_until == -math.inf):
                 casts.append(Cast(provider, default, "unresponsive"))
             elif is_late:
                 casts.append(Cast(provider, default, "late"))
@@ -161,6 +173,8 @@ class Chair:
     def deadline(self) -> float:
         """When time alone decides something, or a ruling is taken for lost."""
         at = max(self._ends_at, self._rule_at) if self._rule_at == -math.inf else self._rule_at
+        if self._hears_until > -math.inf:
+            at = min(at, self._hears_until)
         if self._group.held_back and self._gone_at > -math.inf:
             at = min(at, self._gone_at + RULE_AGAIN_S)
         return min((at, *self._windows.values()))

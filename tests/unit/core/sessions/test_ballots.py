@@ -273,6 +273,45 @@ def test_votes_that_are_lost_between_daemons_are_sent_again() -> None:
     assert isinstance(a.answer(number), OutcomeIs)
 
 
+def test_a_vote_of_who_hangs_afterwards_outlives_the_leader() -> None:
+    """G3, G5. C has voted, then its code got stuck. D, which led, is dead when b votes, on the node that leads next.
+
+    That one has all votes but c's, and does not know yet that there is one.
+    """
+    domain, (a, b, c) = _three(state_phases="n", default_vote="approve")
+    domain.opened("D").subscribe()
+    a.ask(GoodbyeAsk, a.member)
+    domain.run(0.5)
+    number = c.propose_state(b"red", timeout=60)
+    domain.run(0.1)
+    vote = c.vote("reject")
+    c.is_responsive = False
+    domain.run(1.0)
+    assert isinstance(c.answer(vote), Done)
+    assert [False] == [one.does for one in b.notices(Responsive)]
+    assert "leader" == domain.roles("D", "db")[0]
+    domain.die("D")
+    b.vote("approve")
+    domain.run(3.0)
+    answer = c.answer(number)
+    assert isinstance(answer, OutcomeIs)
+    assert (False, "explicit_reject") == (answer.outcome.approved, answer.outcome.reason)
+
+
+def test_who_hangs_without_a_vote_does_not_hold_up_the_next_leader() -> None:
+    domain, (_, b, c) = _three(state_phases="n")
+    number = b.propose_state(b"red", timeout=60)
+    domain.run(0.1)
+    c.is_responsive = False
+    domain.run(1.0)
+    b.vote("approve")
+    domain.die("D")
+    domain.run(3.0)
+    answer = b.answer(number)
+    assert isinstance(answer, OutcomeIs)
+    assert ["failed", "", "unresponsive"] == [cast.why for cast in answer.outcome.votes]
+
+
 def test_joins_are_told_in_one_batch() -> None:
     """GS-29, through sessions: each of them gets its answer."""
     domain, (a, _, _) = _three(batch="joins")
