@@ -36,9 +36,9 @@ class FastGranted(Granted):
     def __init__(
         self, stream: int, me: str, view: View, base: View, *, is_up: Callable[[str], bool],
         opened: Callable[[], None], members: tuple[NodeId, ...], is_member_up: Callable[[NodeId], bool],
-        is_patient: Callable[[], bool], has_led: bool = False,
+        is_patient: Callable[[], bool], has_led: bool = False, numbered: int = 0,
     ) -> None:  # fmt: skip
-        super().__init__(stream, me, view, base, is_up=is_up, opened=opened, has_led=has_led)
+        super().__init__(stream, me, view, base, is_up=is_up, opened=opened, has_led=has_led, numbered=numbered)
         self.members = dict.fromkeys(members)
         self._is_member_up = is_member_up
         self._is_patient = is_patient

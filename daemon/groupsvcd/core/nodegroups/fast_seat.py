@@ -53,7 +53,7 @@ class FastSeat(Seat):
             self.group.id, self.turn.node, view, base, is_up=lambda name: self._is_up_as(name, view, base),
             opened=self._enough_opened, members=self.inheritance.heritage().members, is_member_up=self.station.is_up,
             is_patient=lambda: isinstance(self.recovery, FastRecovery) and self.recovery.is_patient,
-            has_led=self._has_led(base),
+            has_led=self._has_led(base), numbered=self.replica.log.last,
         )  # fmt: skip
 
     def _new_recovery(self, server: Server, view: View, granted: Granted) -> FastRecovery:

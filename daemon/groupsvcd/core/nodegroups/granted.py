@@ -6,10 +6,10 @@ one in common. A report of a log that was accepted after P is enough, too: whoev
 before. Promises of others count for nothing, however many there are. And somebody must have the log of P, whoever
 promised: if nobody has, disks are not what they were, and the group waits for one that is.
 
-If the one that led P is to lead again, the same process with its log whole, it has everything that was numbered in P,
-stable or not, and numbers nothing more in it: so no entry can be stable that it has not, whoever promises. Then k
-promises are enough. That is not for the sake of the entries: who hears fewer than k gets nothing stable, and should not
-take the group with it.
+If the one that led P is to lead again, the same process, its log has everything that was numbered in P, stable or not,
+and it numbers nothing more in it: so no entry can be stable that it has not, whoever promises. Then k promises are
+enough, if somebody among them, it or another, has the payloads of all that, too. That k is not for the sake of the
+entries: who hears fewer than k gets nothing stable, and should not take the group with it.
 
 A *forced* grant comes when the quorum of P is lost for ever. Then everybody who is up and may have something reports,
 and the best of it is what is left.
@@ -29,7 +29,7 @@ class Granted:
 
     def __init__(
         self, stream: int, me: str, view: View, base: View, *, is_up: Callable[[str], bool],
-        opened: Callable[[], None], has_led: bool = False,
+        opened: Callable[[], None], has_led: bool = False, numbered: int = 0,
     ) -> None:  # fmt: skip
         self._stream = stream
         self._me = me
@@ -37,7 +37,8 @@ class Granted:
         self.base = base
         self._is_up = is_up
         self._opened = opened
-        self._has_led = has_led  # this process has led P, and has all that it numbered
+        self._has_led = has_led  # this process has led P
+        self._numbered = numbered  # and this is the last number that it gave
         self._asked = tuple(dict.fromkeys((*base.names, *view.names)))
         self._servers: dict[str, Server] = {}  # who is behind a name: in P it may have been another incarnation
 
@@ -68,12 +69,15 @@ class Granted:
             return None if missing else list(reports)
         of_base = sum(1 for name in reports if self._servers.get(name) in self.base.servers)
         newest = max(report.accepted for report in reports.values())
-        is_enough = of_base >= self._promises_needed and (newest == self.base.epoch or self._was_never_written)
+        needed = self._promises_needed(reports)
+        is_enough = of_base >= needed and (newest == self.base.epoch or self._was_never_written)
         return list(reports) if is_enough or newest > self.base.epoch else None
 
-    @property
-    def _promises_needed(self) -> int:
-        return self.base.promises_its_leader_needs if self._has_led else self.base.promises_needed
+    def _promises_needed(self, reports: dict[str, Promised]) -> int:
+        """Fewer, if we led P and somebody reports all that we numbered, with its payloads: as a rule we do."""
+        of_base = (report.last for report in reports.values() if report.accepted == self.base.epoch)
+        is_all_there = self._has_led and max(of_base, default=-1) >= self._numbered
+        return self.base.promises_its_leader_needs if is_all_there else self.base.promises_needed
 
     @property
     def _was_never_written(self) -> bool:

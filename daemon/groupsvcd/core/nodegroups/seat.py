@@ -217,12 +217,12 @@ class Seat:
     def _new_granted(self, view: View, base: View) -> Granted:
         return Granted(
             self.group.id, self.turn.node, view, base, is_up=lambda name: self._is_up_as(name, view, base),
-            opened=self._enough_opened, has_led=self._has_led(base),
+            opened=self._enough_opened, has_led=self._has_led(base), numbered=self.replica.log.last,
         )  # fmt: skip
 
     def _has_led(self, base: View) -> bool:
-        """Whether this very process has led the view before, and reports everything that it numbered."""
-        return self._led == (base.epoch, self.station.me) and isinstance(self.role, Server) and self.role.is_whole
+        """Whether this very process has led the view before, and reports its log: not if it only follows by now."""
+        return self._led == (base.epoch, self.station.me) and isinstance(self.role, Server) and self.role.complete
 
     def take_grant(self, view: View, base: View) -> None:
         """The directory wants us to lead in ``view``."""

@@ -136,6 +136,25 @@ def test_a_leader_that_lacks_a_payload_needs_the_others_as_any_successor_does() 
     assert "recovering" == nodes.roles("D")[0]
 
 
+@pytest.mark.parametrize("on_quorum_lost", ["continue", "dissolve", "wait"])
+def test_a_leader_that_lacks_a_payload_goes_on_with_one_who_has_it(on_quorum_lost: str) -> None:
+    """L4, V7. All that D numbered is in E's log, and complete: nobody needs a word of F, which is dead."""
+    nodes = _one_copy("DEF", data_k=1, inline_bytes_max=10, on_quorum_lost=on_quorum_lost)
+    large = "x" * 1000
+    nodes.loses = lambda sender, receiver, message: sender == "E" and type(message).__name__ == "Data"
+    nodes.submit("E", large)
+    nodes.run(0.05)
+    assert not nodes.seat("D").replica.is_whole
+    nodes.die("F")
+    nodes.run(0.3)
+    nodes.loses = lambda sender, receiver, message: False
+    nodes.run(10.0)
+    active = nodes.record().active
+    assert (("D", "E"), "D", False) == (active.names, active.leader, active.forced)
+    assert [large] == nodes.texts("D") == nodes.texts("E")
+    assert [] == _views_that_may_have_lost(nodes, "D") == nodes.user("D").losses
+
+
 def test_the_leaders_own_death_is_another_matter_and_is_announced() -> None:
     """With k = 1 what only D had is gone with it: the others go on, and are told that something may be lost."""
     nodes = _one_copy()
