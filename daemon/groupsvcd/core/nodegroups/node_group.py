@@ -49,10 +49,11 @@ class NodeGroup:
     """One group on one node."""
 
     __slots__ = (
-        "_activate", "_batch", "_batch_first", "_changed_at", "_inserted_seq", "_is_handing_up", "_over",
-        "_repeat_at", "_shown", "_timers", "_wait", "attributes", "begins", "came_back", "carrier", "confirmations",
-        "entrance", "id", "is_closed", "is_to_leave", "key", "known_as", "late", "leaving", "name", "participants",
-        "phase", "returning", "roll", "seat", "settings", "station", "submitter", "touch", "turn", "with_lease",
+        "_activate", "_batch", "_batch_first", "_changed_at", "_inserted_seq", "_is_handing_up", "_is_out",
+        "_over", "_repeat_at", "_shown", "_timers", "_wait", "attributes", "begins", "came_back", "carrier",
+        "confirmations", "entrance", "id", "is_closed", "is_to_leave", "key", "known_as", "late", "leaving",
+        "name", "participants", "phase", "returning", "roll", "seat", "settings", "station", "submitter",
+        "touch", "turn", "with_lease",
     )  # fmt: skip  # a node has thousands
 
     def __init__(
@@ -88,7 +89,7 @@ class NodeGroup:
         self._batch: list[Run] = []
         self._batch_first = 0
         self._is_handing_up = False  # a user is just being given entries, and may do anything
-        self._changed_at = 0
+        self._changed_at, self._is_out = 0, False
         self._inserted_seq = 0
         self.is_to_leave = False  # once we are a member again
         self.is_closed = False  # the layer above has seen its last word in the stream
@@ -224,7 +225,7 @@ class NodeGroup:
     def now_member(self) -> None:
         """The others have us as a member."""
         self.phase = Phase.CARRYING
-        self._changed_at = 0
+        self._changed_at, self._is_out = 0, False
         self.turn.journal("joined", group=self.id, seq=self.delivered)
         self.link()
         self.participants.tell_joined()
@@ -348,7 +349,7 @@ class NodeGroup:
             self.seat.stop_leading()
         self.key = key
         self.leaving.clear()
-        self._inserted_seq, self._repeat_at = 0, math.inf
+        self._inserted_seq, self._repeat_at, self._is_out = 0, math.inf, False
         self.is_to_leave = self.is_to_leave or self.is_leaving
         users = [*self.participants.forget_all(), *(application.user for application in self.returning)]
         self.returning = []
@@ -531,17 +532,25 @@ class NodeGroup:
         if self._changed_at:
             seq, self._changed_at = self._changed_at, 0
             self.entrance.look_for_ourselves()
-            is_in = self.station.me in self.roll.members or self.delivered < self._inserted_seq
-            if self.seat is not None and self.seat.leading is not None:
-                is_in = True  # our removal was in what we recovered; we have ordered that we are in again
-            if self.phase in (Phase.CARRYING, Phase.LEAVING) and not is_in:
-                removed = "this node was removed from the group"
-                if not (self.is_counted_on and self.go_on(removed, self.key)):
-                    self.end("left" if self.phase is Phase.LEAVING else removed)
+            self._is_out = self.station.me not in self.roll.members and self.delivered >= self._inserted_seq
+            if self._leave_if_out():
                 return
             members = tuple(self.roll.members)
             for user in self._told():
                 user.changed(seq, members)
+        elif self._is_out:
+            self._leave_if_out()
+
+    def _leave_if_out(self) -> bool:
+        """Whether we were removed, and go; not who leads or is to: the directory counts on it, and it gets in again."""
+        is_to_lead = self.seat is not None and (self.seat.leading is not None or self.seat.recovery is not None)
+        if not self._is_out or is_to_lead or self.phase not in (Phase.CARRYING, Phase.LEAVING):
+            return False
+        self._is_out = False
+        removed = "this node was removed from the group"
+        if not (self.is_counted_on and self.go_on(removed, self.key)):
+            self.end("left" if self.phase is Phase.LEAVING else removed)
+        return True
 
     def _hand_up_entries(self) -> None:
         if self._batch:
