@@ -29,9 +29,9 @@ GROUP_MARKS: tuple[str, ...] = (
     "group-complaint", "group-continued", "group-dropped", "group-forced", "group-formed", "group-ghost",
     "group-given-up", "group-handover", "group-insert", "group-lagged", "group-leader-refused", "group-not-leader",
     "group-orphan", "group-prescreened", "group-promoted", "group-recovered", "group-relayed", "group-resubmit",
-    "group-resynchronised", "given_up", "group-returns", "group-server-retires", "group-stays", "group-view-shrunk",
-    "group_dropped", "group_lost", "joined", "large-ordered", "members", "payload-asked",
-    "receiver-fetched-checkpoint", "receiver-follows-new-epoch", "view_active",
+    "group-resynchronised", "group-sync-relayed", "given_up", "group-returns", "group-server-retires",
+    "group-stays", "group-view-shrunk", "group_dropped", "group_lost", "joined", "large-ordered", "members",
+    "payload-asked", "receiver-fetched-checkpoint", "receiver-follows-new-epoch", "view_active",
 )  # fmt: skip
 """The same for groups."""
 
@@ -51,7 +51,7 @@ RARE_MARKS: tuple[str, ...] = (
     "checkpoint-does-not-add-up", "checkpoint-fetch-given-up", "checkpoint-from-many", "chosen-log-lost",
     "group-begin-refused", "group-cannot-serve", "group-damaged", "group-goes-back", "group-machine-late",
     "group-no-disk",
-    "group-server-unable", "group-superseded", "group-sync-relayed", "group-tail-lost", "group-too-old",
+    "group-server-unable", "group-superseded", "group-tail-lost", "group-too-old",
     "payload-kept-no-longer", "receiver-follows-a-server", "recovery-stuck",
     "session-resumed-before",
 )  # fmt: skip
