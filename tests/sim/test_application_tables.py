@@ -8,6 +8,8 @@ import attrs
 import msgspec
 import pytest
 
+from groupsvc.attributes import GroupAttributes
+from groupsvc.event_buffer import EventBuffer
 from groupsvc.testing.sim.applications import ApplicationHabits
 from groupsvc.testing.sim.checkers import check
 from groupsvc.testing.sim.planted.applications import TABLES
@@ -46,6 +48,36 @@ def test_a_program_that_comes_back_goes_on_with_the_table_it_has() -> None:
     """SAM-15: it asks for the messages since; nothing is restored, and in the end it has what all have."""
     world = _run(0, count=4)
     assert world.marks["app-table-goes-on"]
+
+
+def test_a_flush_ends_with_its_part_if_what_its_table_has_before_it_is_too_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """K1: a program that was slow flushes; its table applies all that has gathered, and its events are too many."""
+    world = World(5, 3, voters=3, drift=False)
+    apps = world.applications
+    monkeypatch.setattr(apps.deeds, "tables", {"apps-0"})
+    monkeypatch.setattr(apps.deeds, "attributes", {"apps-0": GroupAttributes()})
+    monkeypatch.setattr(apps.deeds, "_group", lambda: "apps-0")
+    monkeypatch.setattr(apps.deeds, "_buffer", lambda: EventBuffer(12))
+    world.run(until=2.0)
+    slow, other = (apps.at(world.nodes[node], node) for node in ("n1", "n2"))
+    for app in (slow, other):
+        app.open_session()
+        world.run(until=world.t + 1.0)
+        apps.deeds._join(app)
+        app.turn()
+        world.run(until=world.t + 8.0)
+    (part,), (others,) = slow.parts.values(), other.parts.values()
+    slow.reads_again_at = slow.clock() + 100.0
+    for _ in range(20):
+        other.multicast(others, 1)
+        world.run(until=world.t + 0.05)
+    assert part.is_open
+    slow.flush(part, 5.0)
+    assert [] == world.failures
+    assert ["invoke", "info"] == [line.type for line in world.history.events() if line.op == "flush"]
+    assert {} == slow.parts
 
 
 @pytest.fixture(scope="module")

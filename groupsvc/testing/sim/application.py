@@ -512,6 +512,8 @@ class Application:
             if part.membership.has_ended:
                 continue  # it ends with its part
             self.read_all()  # what has come back is read before its author says so
+            if flush not in self._flushes:
+                continue  # that was the end of its part, or a vote that it was asked for came to look here before
             self._flushes.remove(flush)
             error, own.error = own.error, None
             if error is None and not own.is_idle:

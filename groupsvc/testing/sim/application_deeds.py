@@ -84,7 +84,7 @@ class Deeds:
             return
         providers = [part for part in app.parts.values() if part.is_ready]
         if not providers:
-            self._come(app, [])
+            self._come(app, providers)
         else:
             deed = rng.choices(self._deeds, self._weights)[0][1]
             deed(app, providers)
@@ -114,7 +114,7 @@ class Deeds:
     def _come(self, app: Application, providers: list[Part]) -> None:
         if self.rng.random() < self.all.habits.watch:
             self._subscribe(app)
-        elif len(providers) < self.all.habits.parts_max:
+        elif sum(part.is_provider and part.is_open for part in app.parts.values()) < self.all.habits.parts_max:
             self._join(app)
 
     def _buffer(self) -> EventBuffer:
