@@ -288,7 +288,7 @@ class NodeGroup:
                 return
             self.leaving.add(self.station.me)
             seat.leading.consider_view()
-            if self._wait == self._timers.repeat_max and self.is_without_heir:
+            if self._wait == self._timers.repeat_max and self.is_without_heir and not self.is_closed:
                 self.came_back(self)  # it takes longer than a hand-over does: somebody is to preside meanwhile
         elif seat.replica.leader and seat.replica.leader != self.turn.node:
             self.turn.send(seat.replica.leader, Leave(self.id, self.key))

@@ -151,3 +151,20 @@ def test_a_proposal_behind_the_end_certainly_did_not_happen() -> None:
     answer = a.answer(number)
     assert not isinstance(answer, OutcomeIs)
     assert set() == _ids(domain)
+
+
+def test_nobody_comes_back_to_preside_over_a_group_that_has_ended() -> None:
+    """D has the only disk, and waits for F, which is cut off: it has no heir, and needs none."""
+    domain = Applications(of={"F": {"durable": False}})
+    a, watcher = domain.opened("D"), domain.opened("F")
+    a.join(durable=True)
+    watcher.subscribe()
+    domain.run(1.0)
+    domain.cut("D", "F")
+    a.ask(GoodbyeAsk, a.member)
+    for _ in range(18):
+        domain.run(0.1)
+        assert "leader" == domain.roles("D", "db")[0]
+        assert domain.engines["D"].processes.get("db") is None
+    domain.run(1.0)
+    assert "none" == domain.roles("D", "db")[0]
