@@ -23,7 +23,7 @@ EACH = 2_000
 THREE_SENDERS = Load(senders=3, count=EACH)
 HISTORY_BYTES = 24 * 1024 * 1024
 """Beside it a stopped node may have 32 MiB of multicasts waiting for it."""
-MANY = Load(senders=3, count=10 * EACH)
+MANY = Load(senders=3, count=40 * EACH)
 
 
 def counts(order: Iterable[int]) -> Counter[int]:
