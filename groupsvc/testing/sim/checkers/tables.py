@@ -33,8 +33,9 @@ GOING = ("leave_group", "say_goodbye", "expel", "close_session")
 
 @attrs.define
 class Timeline:
-    """A table, entry by entry."""
+    """A table, entry by entry, that was empty after entry ``since``."""
 
+    since: int = 0
     rows: dict[str, tuple[str, int]] = attrs.field(factory=dict)
     seqs: list[int] = attrs.field(factory=lambda: [0])
     digests: list[int] = attrs.field(factory=lambda: [table_digest({})])
@@ -42,7 +43,7 @@ class Timeline:
 
     def copy(self) -> Timeline:
         """To go on from."""
-        return Timeline(dict(self.rows), list(self.seqs), list(self.digests), dict(self.results))
+        return Timeline(self.since, dict(self.rows), list(self.seqs), list(self.digests), dict(self.results))
 
     def apply(self, seq: int, write: list[Any]) -> None:
         """The next write: (kind, key, value, expected)."""
@@ -128,7 +129,7 @@ def _judge(
         ends = math.inf if following is None else following.begins
         found = []
         for option in _options(stories, lives[: lives.index(life)], life, timeline, crashed):
-            begins = life.begins if option.seqs == [0] and timeline.seqs != [0] else option.seqs[-1]
+            begins = max(option.since, option.seqs[-1])
             for seq in sorted(seq for seq in writes if begins < seq <= ends):
                 option.apply(seq, writes[seq])
             found.append((list(_wrong(group, life, lines, option)), option))
@@ -143,10 +144,10 @@ def _options(
     if not before:
         return [timeline]
     if not life.stories[0].is_durable and life.is_known:
-        return [Timeline()]
+        return [Timeline(life.begins)]
     if life.is_known and _were_cut_off(stories, before[-1], life.begins, crashed):
         return [timeline.copy()]
-    return [timeline.copy(), Timeline()]
+    return [timeline.copy(), Timeline(life.begins)]
 
 
 def _were_cut_off(stories: Stories, life: Life, upto: int, crashed: dict[tuple[str, int], int]) -> bool:
