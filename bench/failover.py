@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 
-from groupsvc.connection import DaemonConnection
+from groupsvc.drivers.connection import DaemonConnection
 from groupsvc.errors import GroupServiceError
 from groupsvc.testing import LocalDomain
 

@@ -9,7 +9,7 @@ import sys
 import time
 
 from groupsvc.cli.node_table import lines_of
-from groupsvc.connection import DaemonConnection
+from groupsvc.drivers.connection import DaemonConnection
 from groupsvc.errors import GroupServiceError
 from groupsvc.testing import LocalDomain
 

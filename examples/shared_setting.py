@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from groupsvc.connection import DaemonConnection
+from groupsvc.drivers.connection import DaemonConnection
 from groupsvc.errors import StaleVersion
 from groupsvc.testing import LocalDomain
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 import logging
 
 from . import limits
-from .asking import DomainStatus, GroupInfo, NodeInfo
 from .attributes import Batch, GroupAttributes, Phases
 from .errors import (
     AttributesMismatch,
@@ -63,7 +62,8 @@ from .events import (
 from .groups import Group, Subscription
 from .holding import Held
 from .machines import CHECKPOINT, NOW, Since, StateMachine
-from .own_messages import MessageId
+from .sansio.asking import DomainStatus, GroupInfo, NodeInfo
+from .sansio.own_messages import MessageId
 from .session import Session, connect
 from .session_states import SessionState
 from .views import Provider, View

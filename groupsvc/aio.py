@@ -20,20 +20,21 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Gener
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, cast
 
-from . import arguments as check
-from . import asking, clock
-from .asking import DomainStatus, GroupInfo
+from . import clock
 from .attributes import GroupAttributes, Phases
+from .drivers.loop_pump import LoopPump
 from .errors import Failed, GroupServiceError, OutcomeUnknown, UsageError, WouldBlock
-from .event_buffer import EventBuffer
 from .events import Event
 from .groups import LEAVE_S
 from .holding import Held
 from .known_group import JoinedGroup, KnownGroup, not_of_a_watcher
-from .loop_pump import LoopPump
 from .machines import Since, StateMachine, tell_group
-from .membership_machine import Membership
-from .own_messages import MessageId
+from .sansio import arguments as check
+from .sansio import asking
+from .sansio.asking import DomainStatus, GroupInfo
+from .sansio.event_buffer import EventBuffer
+from .sansio.membership_machine import Membership
+from .sansio.own_messages import MessageId
 from .session import CLOSE_S, CONNECT_S, DEFAULT_TIMEOUT_S, connect_arguments
 from .session_states import IS_OVER, SessionState
 from .views import Provider

@@ -12,22 +12,23 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-from . import arguments as check
-from . import asking, clock
+from . import clock
 from .attributes import Batch, GroupAttributes, Phases
 from .errors import Failed, GroupServiceError, OutcomeUnknown, WouldBlock
-from .event_buffer import EventBuffer
 from .events import Event
 from .holding import Held
 from .known_group import JoinedGroup, KnownGroup, not_of_a_watcher
-from .membership_machine import Membership
-from .own_messages import MessageId
+from .sansio import arguments as check
+from .sansio import asking
+from .sansio.event_buffer import EventBuffer
+from .sansio.membership_machine import Membership
+from .sansio.own_messages import MessageId
 from .views import Provider, View
 from .voting import Outcome
 from .wire.limits import PAYLOAD_BYTES_MAX
 
 if TYPE_CHECKING:
-    from .pump import Pump
+    from .drivers.pump import Pump
 
 __all__ = ["Batch", "Group", "GroupAttributes", "Phases", "Provider", "Subscription", "View"]
 

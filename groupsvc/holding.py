@@ -21,8 +21,8 @@ from typing import Generic, Self, TypeVar
 
 from . import clock
 from .errors import Lost, Suspended, UsageError
-from .membership_machine import Membership
-from .session_machine import SessionMachine
+from .sansio.membership_machine import Membership
+from .sansio.session_machine import SessionMachine
 
 E = TypeVar("E")
 """An event of threads, or of asyncio."""

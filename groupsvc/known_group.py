@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .attributes import GroupAttributes
 from .errors import OnlyWatches
-from .membership_machine import Membership
+from .sansio.membership_machine import Membership
 from .views import Provider, View
 
 

@@ -12,16 +12,17 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from . import arguments as check
-from . import asking, clock
+from . import clock
 from .addresses import checked_address, default_address
-from .asking import DomainStatus, GroupInfo
 from .attributes import GroupAttributes
 from .errors import GroupServiceError, UsageError
 from .events import Event
 from .groups import Group, Subscription
 from .machines import Since, StateMachine, tell_group
-from .membership_machine import Membership
+from .sansio import arguments as check
+from .sansio import asking
+from .sansio.asking import DomainStatus, GroupInfo
+from .sansio.membership_machine import Membership
 from .session_states import IS_OVER, SessionState
 from .voting import Answer, Outcome, Proposal, _Manual
 from .voting_words import Vote
@@ -37,7 +38,7 @@ CLOSE_S = 5.0
 """What closing may take: the daemon only has to be told."""
 
 if TYPE_CHECKING:
-    from .pump import Pump
+    from .drivers.pump import Pump
 
 OnProposal = Callable[[Proposal], Vote | Answer | None]
 OnState = TypeVar("OnState", bound=Callable[[SessionState], object])
@@ -52,7 +53,7 @@ def connect(
     default_timeout: float = DEFAULT_TIMEOUT_S,
 ) -> Session:
     """A session with the daemon of this node, or at ``address``; ``DaemonUnreachable`` says how to start one."""
-    from .pump import Pump  # ZeroMQ is loaded when it is needed: importing groupsvc is to be cheap
+    from .drivers.pump import Pump  # ZeroMQ is loaded when it is needed: importing groupsvc is to be cheap
 
     where, called, wait = connect_arguments(address, name, keys, timeout)
     return Session(Pump(where, called, wait), check.seconds(default_timeout, DEFAULT_TIMEOUT_S))

@@ -25,17 +25,17 @@ from typing import TYPE_CHECKING, Literal
 import attrs
 import msgspec
 
-from . import arguments as check
 from . import clock
 from .errors import OutcomeUnknown, UsageError
 from .events import Message
+from .sansio import arguments as check
 from .wire.limits import CHECKPOINT_BLOCK_BYTES_MAX, PAYLOAD_BYTES_MAX
 
 if TYPE_CHECKING:
     from . import aio
     from .groups import Group
     from .known_group import JoinedGroup
-    from .membership_machine import Membership
+    from .sansio.membership_machine import Membership
 
 _log = logging.getLogger("groupsvc.client")
 

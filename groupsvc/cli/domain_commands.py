@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..connection import DaemonConnection
+from ..drivers.connection import DaemonConnection
 from ..wire.client_messages import ClientReply, GroupRecord
 from . import node_table
 from .exit_codes import ExitCode

@@ -12,7 +12,6 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from ..arguments import group_name
 from ..errors import (
     DaemonUnreachable,
     GroupServiceError,
@@ -23,6 +22,7 @@ from ..errors import (
     Rejected,
     UsageError,
 )
+from ..sansio.arguments import group_name
 from . import domain_commands, group_changes, group_questions, watching
 from .exit_codes import EXIT_CODES_TEXT, ExitCode
 from .options import Command

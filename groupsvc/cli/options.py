@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..connection import TIMEOUT_S
+from ..drivers.connection import TIMEOUT_S
 from ..wire.limits import GROUP_NAME_CHARS_MAX
 from .exit_codes import EXIT_CODES_TEXT, ExitCode
 

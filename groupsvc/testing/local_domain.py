@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from ..addresses import SOCKET_PATH_BYTES_MAX
-from ..connection import DaemonConnection
+from ..drivers.connection import DaemonConnection
 from ..errors import Failed, OutcomeUnknown, TimedOut, UsageError
 from ..session import Session, connect
 from ..wire.client_messages import Status

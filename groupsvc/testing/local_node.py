@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-from ..connection import DaemonConnection
+from ..drivers.connection import DaemonConnection
 from ..errors import GroupServiceError, UsageError
 from ..wire.client_messages import Status
 from .undertaker import Undertaker

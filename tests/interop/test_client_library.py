@@ -33,7 +33,7 @@ from groupsvc import (
     aio,
 )
 from groupsvc.addresses import socket_path
-from groupsvc.event_buffer import EventBuffer
+from groupsvc.sansio.event_buffer import EventBuffer
 from groupsvc.testing import LocalDomain
 
 PATIENCE_S = 20.0

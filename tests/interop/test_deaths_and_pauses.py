@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from groupsvc.connection import DaemonConnection
+from groupsvc.drivers.connection import DaemonConnection
 from groupsvc.errors import Failed, GroupServiceError, OutcomeUnknown
 from groupsvc.testing import LocalDomain
 from groupsvc.wire.client_messages import Status

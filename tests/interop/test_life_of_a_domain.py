@@ -12,7 +12,7 @@ import pytest
 
 from groupsvc.cli import main
 from groupsvc.cli.exit_codes import ExitCode
-from groupsvc.connection import DaemonConnection
+from groupsvc.drivers.connection import DaemonConnection
 from groupsvc.errors import Failed, GroupServiceError, StaleVersion, UsageError
 from groupsvc.testing import DomainNotReady, LocalDomain
 

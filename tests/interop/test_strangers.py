@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 import zmq
 
-from groupsvc.connection import DaemonConnection
+from groupsvc.drivers.connection import DaemonConnection
 from groupsvc.testing import LocalDomain
 from groupsvc.wire import frames
 from groupsvc.wire.client_messages import REQUEST_CODEC, LookUpAsk, StatusAsk

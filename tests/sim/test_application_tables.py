@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from groupsvc.attributes import GroupAttributes
-from groupsvc.event_buffer import EventBuffer
+from groupsvc.sansio.event_buffer import EventBuffer
 from groupsvc.testing.sim.applications import ApplicationHabits
 from groupsvc.testing.sim.checkers import check
 from groupsvc.testing.sim.planted.applications import TABLES

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from groupsvc import asking
+from groupsvc.sansio import asking
 from groupsvc.testing.sim.application import outcome_of
 from groupsvc.testing.sim.application_votes import cast_astray
 from groupsvc.testing.sim.applications import ApplicationHabits

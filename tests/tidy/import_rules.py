@@ -5,6 +5,8 @@ the simulator's word worth something is that the engine cannot reach a socket, a
 accident, so the rule for ``core`` (and for the wire below it) is a list of what *may* be imported. An unknown
 module is refused until somebody argues for it here.
 
+The client library has the same: ``groupsvc.sansio`` is pure, and ``groupsvc.drivers`` is what touches the machine.
+
 ``problems_in`` is a function of source text, so that the tests can feed it violations.
 """
 
@@ -23,6 +25,12 @@ VALUE_MODULES = frozenset(
 )  # fmt: skip
 """Modules of the standard library that hold values and functions of values; nothing in them waits, reads
 a clock or touches the machine (``random`` does when used as a module, which is checked apart)."""
+
+CLIENT_VALUES = tuple(
+    f"groupsvc.{name}"
+    for name in ("attributes", "errors", "events", "machines", "session_states", "views", "voting", "voting_words")
+)
+"""What both the machine of a session and its users speak of."""
 
 IMPURE_CALLS = {
     "print": "prints",
@@ -95,6 +103,10 @@ def _problem_with_import(module: str, imported: Import) -> str | None:
     if _is_in(module, "groupsvc.wire"):
         if not imported.is_under(*VALUE_MODULES, "attrs", "msgspec", "groupsvc.wire", "groupsvc.errors"):
             return f"imports {wanted}; the wire is pure and at the bottom: value modules, attrs, msgspec, errors"
+    elif _is_in(module, "groupsvc.sansio"):
+        values = (*VALUE_MODULES, "copy", "logging", "re", "attrs", "msgspec", "groupsvc.wire", *CLIENT_VALUES)
+        if not imported.is_under(*values, "groupsvc.sansio"):
+            return f"imports {wanted}; the machine of a session has no I/O: value modules, attrs, msgspec, wire, values"
     elif _is_in(module, "groupsvcd.core"):
         allowed = (*VALUE_MODULES, "attrs", "msgspec", "groupsvc.wire", "groupsvc.errors", "groupsvcd.core")
         if not imported.is_under(*allowed):

@@ -1,8 +1,8 @@
 """One simulated application: a process on a node, which drives the client library's real machine.
 
-It does what the drivers of the library do (``groupsvc.pump``), without their threads: it greets the daemon, hands the
-machine what comes, sends what the machine wants said, lets time pass when the machine's deadline has come, knocks again
-when the connection is lost, and begins anew when the session is. Its clock is that of its node.
+It does what the drivers of the library do (``groupsvc.drivers``), without their threads: it greets the daemon, hands
+the machine what comes, sends what the machine wants said, lets time pass when the machine's deadline has come, knocks
+again when the connection is lost, and begins anew when the session is. Its clock is that of its node.
 
 It acts only while its own clock says that the daemon vouches for it (K2). Whatever it is told it writes down when it
 reads it, which may be late; what becomes of its calls it writes down at once.
@@ -18,10 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from groupsvc import asking
-from groupsvc.applying import MachineDue, Restore
-from groupsvc.asking import Start
-from groupsvc.calls import Call
 from groupsvc.errors import (
     Failed,
     GroupServiceError,
@@ -30,10 +26,14 @@ from groupsvc.errors import (
     PeerProtocolError,
     UsageError,
 )
-from groupsvc.event_buffer import EventBuffer
 from groupsvc.events import Event, Message, Overrun, Proposed
-from groupsvc.membership_machine import Membership
-from groupsvc.session_machine import Due, SessionMachine, StateDue, VoteDue
+from groupsvc.sansio import asking
+from groupsvc.sansio.applying import MachineDue, Restore
+from groupsvc.sansio.asking import Start
+from groupsvc.sansio.calls import Call
+from groupsvc.sansio.event_buffer import EventBuffer
+from groupsvc.sansio.membership_machine import Membership
+from groupsvc.sansio.session_machine import Due, SessionMachine, StateDue, VoteDue
 from groupsvc.session_states import IS_OVER, SessionState
 from groupsvc.views import text_of
 from groupsvc.voting import Answer, Outcome, Proposal

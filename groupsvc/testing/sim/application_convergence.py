@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from groupsvc import asking
+from groupsvc.sansio import asking
 from groupsvc.session_states import SessionState
 from groupsvc.views import text_of
 

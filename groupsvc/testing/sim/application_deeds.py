@@ -12,12 +12,12 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from groupsvc import asking
 from groupsvc.attributes import Batch, GroupAttributes, Phases
 from groupsvc.errors import OutcomeUnknown
-from groupsvc.event_buffer import EventBuffer
 from groupsvc.machines import CHECKPOINT, Since
-from groupsvc.membership_machine import Membership
+from groupsvc.sansio import asking
+from groupsvc.sansio.event_buffer import EventBuffer
+from groupsvc.sansio.membership_machine import Membership
 from groupsvc.voting import MANUAL, Answer, Proposal
 from groupsvc.voting_words import Vote
 from groupsvc.wire.limits import EVENTS_MAX

@@ -9,11 +9,11 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from groupsvc import asking
-from groupsvc.calls import Call
 from groupsvc.errors import Suspended
 from groupsvc.events import Event, Message, Resumed, StateChanged
-from groupsvc.membership_machine import Membership
+from groupsvc.sansio import asking
+from groupsvc.sansio.calls import Call
+from groupsvc.sansio.membership_machine import Membership
 from groupsvc.session_states import SessionState
 from groupsvc.wire import client_messages as wire
 from tests.unit.client.daemon_in_memory import DaemonInMemory, Line

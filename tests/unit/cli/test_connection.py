@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from groupsvc import connection as module
-from groupsvc.connection import DaemonConnection
-from groupsvc.daemon_socket import why_refused
+from groupsvc.drivers import connection as module
+from groupsvc.drivers.connection import DaemonConnection
+from groupsvc.drivers.daemon_socket import why_refused
 from groupsvc.errors import (
     DaemonUnreachable,
     Failed,

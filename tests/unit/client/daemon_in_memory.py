@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from groupsvc.session_machine import SessionMachine
+from groupsvc.sansio.session_machine import SessionMachine
 from groupsvc.wire import client_messages as wire
 from groupsvc.wire import notices
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from groupsvc import asking
-from groupsvc.asking import Start
-from groupsvc.calls import Call
 from groupsvc.events import Event
-from groupsvc.membership_machine import Membership
-from groupsvc.session_machine import SessionMachine
+from groupsvc.sansio import asking
+from groupsvc.sansio.asking import Start
+from groupsvc.sansio.calls import Call
+from groupsvc.sansio.membership_machine import Membership
+from groupsvc.sansio.session_machine import SessionMachine
 from tests.unit.client.daemon_in_memory import Line
 
 HOW: dict[str, Any] = {"phases": None, "time_limit": None, "on_busy": "queue"}

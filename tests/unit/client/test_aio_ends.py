@@ -10,7 +10,8 @@ import time
 import pytest
 
 import groupsvc
-from groupsvc import MANUAL, Vote, aio, loop_pump
+from groupsvc import MANUAL, Vote, aio
+from groupsvc.drivers import loop_pump
 from groupsvc.testing.scripted_daemon import ScriptedDaemon
 from groupsvc.wire import client_messages as wire
 from tests.unit.client.daemon_on_a_socket import PATIENCE_S, DaemonOnASocket, daemon_on_a_socket

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 import groupsvc
-from groupsvc import aio, applying, asking, events
-from groupsvc.applying import MachineDue
+from groupsvc import aio, events
 from groupsvc.errors import Lost, OutcomeUnknown, UsageError
 from groupsvc.machines import CHECKPOINT, NOW
-from groupsvc.membership_machine import Membership
-from groupsvc.session_machine import VoteDue
+from groupsvc.sansio import applying, asking
+from groupsvc.sansio.applying import MachineDue
+from groupsvc.sansio.membership_machine import Membership
+from groupsvc.sansio.session_machine import VoteDue
 from groupsvc.voting_words import Cause, Vote
 from groupsvc.wire import client_messages as wire
 from groupsvc.wire import notices

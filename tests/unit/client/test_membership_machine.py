@@ -7,13 +7,14 @@ import copy
 import attrs
 import pytest
 
-from groupsvc import asking, events
+from groupsvc import events
 from groupsvc.attributes import GroupAttributes, Phases, attributes_of, stated
 from groupsvc.errors import Lost, OutcomeUnknown, Rejected, TimedOut, UsageError
-from groupsvc.event_buffer import EventBuffer
 from groupsvc.limits import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
-from groupsvc.own_messages import GATHER_MAX
-from groupsvc.session_machine import VoteDue
+from groupsvc.sansio import asking
+from groupsvc.sansio.event_buffer import EventBuffer
+from groupsvc.sansio.own_messages import GATHER_MAX
+from groupsvc.sansio.session_machine import VoteDue
 from groupsvc.voting import MANUAL, Answer
 from groupsvc.voting_words import Cause, DefaultCast, Reason, Vote
 from groupsvc.wire import client_messages as wire

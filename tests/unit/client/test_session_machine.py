@@ -6,7 +6,6 @@ import itertools
 
 import pytest
 
-from groupsvc import asking
 from groupsvc.errors import (
     DaemonUnreachable,
     Failed,
@@ -18,8 +17,9 @@ from groupsvc.errors import (
     UsageError,
     WouldBlock,
 )
-from groupsvc.problems import error_of
-from groupsvc.session_machine import UNTAKEN_MAX, StateDue
+from groupsvc.sansio import asking
+from groupsvc.sansio.problems import error_of
+from groupsvc.sansio.session_machine import UNTAKEN_MAX, StateDue
 from groupsvc.session_states import LEGAL, SessionState
 from groupsvc.wire import client_messages as wire
 from groupsvc.wire.limits import COUNT_EVERY_ITEMS, GRACE_S, RESPONSIVE_S, SESSION_ALIVE_S

@@ -15,9 +15,9 @@ import pytest
 
 import groupsvc
 from groupsvc import SessionState
-from groupsvc.event_buffer import EventBuffer, MessageRun
+from groupsvc.drivers.interrupts import Guard
 from groupsvc.events import Message
-from groupsvc.interrupts import Guard
+from groupsvc.sansio.event_buffer import EventBuffer, MessageRun
 from groupsvc.views import View
 from groupsvc.voting_words import Vote
 from groupsvc.wire import client_messages as wire

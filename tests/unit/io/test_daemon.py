@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from groupsvc.connection import DaemonConnection
+from groupsvc.drivers.connection import DaemonConnection
 
 ROOT = Path(__file__).parents[3]
 GATHERED_MAX = 400_000

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import zmq
 
-from groupsvc.connection import DaemonConnection
+from groupsvc.drivers.connection import DaemonConnection
 from groupsvc.wire import frames
 from groupsvc.wire.client_messages import Status, StatusAsk
 from groupsvc.wire.kinds import FrameKind

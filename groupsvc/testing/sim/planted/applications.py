@@ -12,7 +12,8 @@ from typing import Any
 import attrs
 from msgspec.structs import replace
 
-from groupsvc import own_messages, tables
+from groupsvc import tables
+from groupsvc.sansio import own_messages
 from groupsvc.wire import notices
 from groupsvc.wire.client_messages import CaughtUp, OutcomeIs
 from groupsvcd.core.groups import archive, ballot_box, chair, commands, local_group, process_group, process_groups

@@ -7,9 +7,9 @@ that has come was read: a program that was stopped for a while finds its answers
 
 from __future__ import annotations
 
-from . import clock
+from .. import clock
+from ..sansio.session_machine import SessionMachine
 from .daemon_socket import DaemonSocket
-from .session_machine import SessionMachine
 
 FRAMES_PER_TURN = 64
 """So many frames are read before anybody else gets a turn."""

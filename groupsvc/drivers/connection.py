@@ -23,12 +23,11 @@ import time
 from types import TracebackType
 from typing import Self, TypeVar
 
-from .addresses import checked_address, default_address
-from .calls import REPLY_SLACK_S
-from .daemon_socket import HOW_TO_START, DaemonSocket, does_not_answer, hello, knock
-from .errors import DaemonUnreachable, PeerProtocolError, TimedOut, UsageError
-from .problems import error_of, no_answer
-from .wire.client_messages import (
+from ..addresses import checked_address, default_address
+from ..errors import DaemonUnreachable, PeerProtocolError, TimedOut, UsageError
+from ..sansio.calls import REPLY_SLACK_S
+from ..sansio.problems import error_of, no_answer
+from ..wire.client_messages import (
     AnyClientReply,
     AnyClientRequest,
     AnyTelling,
@@ -44,7 +43,8 @@ from .wire.client_messages import (
     StatusAsk,
     Welcome,
 )
-from .wire.limits import TIMEOUT_S_MAX
+from ..wire.limits import TIMEOUT_S_MAX
+from .daemon_socket import HOW_TO_START, DaemonSocket, does_not_answer, hello, knock
 
 TIMEOUT_S = 10.0
 """How long a call waits if the caller says nothing: several elections fit into it."""

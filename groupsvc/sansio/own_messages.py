@@ -21,10 +21,10 @@ from typing import NewType
 
 import attrs
 
-from .errors import GroupServiceError, OutcomeUnknown
+from ..errors import GroupServiceError, OutcomeUnknown
+from ..wire.client_messages import Multicast, Problem
+from ..wire.limits import FRAME_BYTES_USUAL, OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
 from .problems import error_of
-from .wire.client_messages import Multicast, Problem
-from .wire.limits import FRAME_BYTES_USUAL, OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
 
 MessageId = NewType("MessageId", str)
 

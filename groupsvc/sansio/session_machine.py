@@ -24,19 +24,19 @@ from typing import Any
 
 import attrs
 
-from . import events
+from .. import events
+from ..errors import DaemonUnreachable, PeerProtocolError, Suspended, UsageError, WouldBlock
+from ..session_states import IS_OVER, LEGAL, Lease, SessionState
+from ..views import text_of
+from ..voting import Answer, Proposal
+from ..wire import client_messages as wire
+from ..wire import notices
+from ..wire.limits import GRACE_S, REQUESTS_WAITING_MAX, RESPONSIVE_S, SESSION_ALIVE_S
 from .applying import Item, MachineDue
 from .calls import REPLY_SLACK_S, Call, Calls, Convert
 from .counting import Heard, Said
-from .errors import DaemonUnreachable, PeerProtocolError, Suspended, UsageError, WouldBlock
 from .event_buffer import EventBuffer
 from .membership_machine import Membership
-from .session_states import IS_OVER, LEGAL, Lease, SessionState
-from .views import text_of
-from .voting import Answer, Proposal
-from .wire import client_messages as wire
-from .wire import notices
-from .wire.limits import GRACE_S, REQUESTS_WAITING_MAX, RESPONSIVE_S, SESSION_ALIVE_S
 
 
 @attrs.frozen

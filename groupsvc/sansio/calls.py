@@ -12,9 +12,9 @@ import heapq
 from collections.abc import Callable
 from typing import Any
 
-from .errors import DaemonUnreachable, GroupServiceError, PeerProtocolError, TimedOut
+from ..errors import DaemonUnreachable, GroupServiceError, PeerProtocolError, TimedOut
+from ..wire.client_messages import AnyAnswer, Problem
 from .problems import error_of, no_answer
-from .wire.client_messages import AnyAnswer, Problem
 
 REPLY_SLACK_S = 0.5
 """How much longer than the daemon's own limit we wait for it to say that the limit has passed."""

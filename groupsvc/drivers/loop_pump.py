@@ -22,21 +22,21 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from . import clock
-from .applying import MachineDue
-from .asking import Start
+from .. import clock
+from ..errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
+from ..sansio.applying import MachineDue
+from ..sansio.asking import Start
+from ..sansio.membership_machine import Membership
+from ..sansio.problems import error_of
+from ..sansio.session_machine import Due, SessionMachine, StateDue, VoteDue
+from ..session_states import IS_OVER, SessionState
+from ..voting import Answer, Proposal
+from ..wire.client_messages import Welcome
+from ..wire.limits import GRACE_S, TIMEOUT_S_MAX
 from .connection import DaemonConnection
 from .daemon_socket import DaemonSocket, does_not_answer
-from .errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
 from .exchange import FRAMES_PER_TURN, exchange
-from .membership_machine import Membership
-from .problems import error_of
 from .pump import KNOCK_S, UNSENT_WAIT_S, judged
-from .session_machine import Due, SessionMachine, StateDue, VoteDue
-from .session_states import IS_OVER, SessionState
-from .voting import Answer, Proposal
-from .wire.client_messages import Welcome
-from .wire.limits import GRACE_S, TIMEOUT_S_MAX
 
 _log = logging.getLogger("groupsvc.client")
 

@@ -25,10 +25,10 @@ from collections.abc import Iterable
 
 import zmq
 
-from .addresses import socket_path
-from .errors import DaemonUnreachable, PeerProtocolError, UsageError
-from .wire import frames
-from .wire.client_messages import (
+from ..addresses import socket_path
+from ..errors import DaemonUnreachable, PeerProtocolError, UsageError
+from ..wire import frames
+from ..wire.client_messages import (
     CLIENT_PROTOCOL_VERSION,
     REPLY_CODEC,
     REQUEST_CODEC,
@@ -36,8 +36,8 @@ from .wire.client_messages import (
     AnyClientRequest,
     Hello,
 )
-from .wire.kinds import FrameKind
-from .wire.limits import FRAME_BYTES_MAX, FRAME_BYTES_USUAL
+from ..wire.kinds import FrameKind
+from ..wire.limits import FRAME_BYTES_MAX, FRAME_BYTES_USUAL
 
 HOW_TO_START = (
     "start one with `groupsvcd --config FILE`, or try a whole domain on this machine with `groupsvc dev`"

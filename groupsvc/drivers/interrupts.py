@@ -22,7 +22,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-from .errors import UsageError
+from ..errors import UsageError
 
 # Those of ``signal`` make enums of everything, which takes ten times as long as the call; both are CPython's own.
 _fast: Any = sys.modules.get("_signal", signal)

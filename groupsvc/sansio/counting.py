@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import islice
 
-from .errors import PeerProtocolError
-from .wire.client_messages import AnyClientRequest
-from .wire.limits import COUNT_EVERY_BYTES, COUNT_EVERY_ITEMS
+from ..errors import PeerProtocolError
+from ..wire.client_messages import AnyClientRequest
+from ..wire.limits import COUNT_EVERY_BYTES, COUNT_EVERY_ITEMS
 
 
 class Said:

@@ -10,17 +10,17 @@ import math
 import re
 from collections.abc import Iterable
 
-from .attributes import Phases
-from .errors import UsageError
-from .views import Provider, id_of
-from .wire.limits import (
+from ..attributes import Phases
+from ..errors import UsageError
+from ..views import Provider, id_of
+from ..wire.limits import (
     GROUP_NAME_CHARS_MAX,
     PAYLOAD_BYTES_MAX,
     PROVIDER_DATA_BYTES_MAX,
     PROVIDER_NAME_CHARS_MAX,
     REASON_CHARS_MAX,
 )
-from .wire.notices import ProviderId
+from ..wire.notices import ProviderId
 
 _group_name = re.compile(r"[A-Za-z0-9._/-]+")
 

@@ -12,18 +12,18 @@ from typing import Any
 
 import attrs
 
+from ..attributes import GroupAttributes, attributes_of, changed, stated
+from ..errors import JoinRejected, NotAMember, OutcomeUnknown, TimedOut, UsageError
+from ..machines import Since, checked_machine, since_number
+from ..session_states import IS_OVER
+from ..views import id_of, provider_of, stranger
+from ..voting import MANUAL, Outcome, outcome_of
+from ..wire import client_messages as wire
 from . import arguments as check
 from .applying import Applying
-from .attributes import GroupAttributes, attributes_of, changed, stated
 from .calls import Call
-from .errors import JoinRejected, NotAMember, OutcomeUnknown, TimedOut, UsageError
-from .machines import Since, checked_machine, since_number
 from .membership_machine import Membership
 from .session_machine import SessionMachine
-from .session_states import IS_OVER
-from .views import id_of, provider_of, stranger
-from .voting import MANUAL, Outcome, outcome_of
-from .wire import client_messages as wire
 
 Start = Callable[[float, float], Call]
 

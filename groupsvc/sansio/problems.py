@@ -6,7 +6,7 @@ is no reason to guess: it stays a plain error of its family, with the daemon's t
 
 from __future__ import annotations
 
-from .errors import (
+from ..errors import (
     AttributesMismatch,
     Busy,
     Failed,
@@ -21,8 +21,8 @@ from .errors import (
     UsageError,
     WouldBlock,
 )
-from .views import text_of
-from .wire.client_messages import Problem
+from ..views import text_of
+from ..wire.client_messages import Problem
 
 FAILED_BY_CODE: dict[str, type[Failed]] = {
     "attributes mismatch": AttributesMismatch,

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
-from .errors import UsageError
+from ..errors import UsageError
+from ..events import Event
+from ..machines import StateMachine
+from ..wire.limits import CHECKPOINT_BLOCK_BYTES_MAX, CHECKPOINT_BYTES_MAX, EVENTS_MAX
 from .event_buffer import MessageRun
-from .events import Event
-from .machines import StateMachine
-from .wire.limits import CHECKPOINT_BLOCK_BYTES_MAX, CHECKPOINT_BYTES_MAX, EVENTS_MAX
 
 if TYPE_CHECKING:
     from .membership_machine import Membership

@@ -14,17 +14,17 @@ from typing import Protocol
 
 import attrs
 
-from . import events
+from .. import events
+from ..attributes import GroupAttributes, attributes_of
+from ..errors import Lost, PeerProtocolError, Rejected, TimedOut, UsageError
+from ..views import Provider, View, provider_of, stranger, text_of
+from ..voting import MANUAL, Answer, Outcome, Proposal, messages_of, outcome_of, proposal_of, tally_of
+from ..voting_words import Cause, Vote
+from ..wire import client_messages as wire
+from ..wire import notices
 from .applying import Applying, CaughtUp, Item, Last, Restore, Snapshot
-from .attributes import GroupAttributes, attributes_of
-from .errors import Lost, PeerProtocolError, Rejected, TimedOut, UsageError
 from .event_buffer import EventBuffer, MessageRun
 from .own_messages import OwnMessages
-from .views import Provider, View, provider_of, stranger, text_of
-from .voting import MANUAL, Answer, Outcome, Proposal, messages_of, outcome_of, proposal_of, tally_of
-from .voting_words import Cause, Vote
-from .wire import client_messages as wire
-from .wire import notices
 
 
 class Speaker(Protocol):

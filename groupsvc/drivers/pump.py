@@ -24,27 +24,27 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from . import clock
-from .applying import MachineDue
-from .asking import Start
+from .. import clock
+from ..errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
+from ..events import Event
+from ..sansio.applying import MachineDue
+from ..sansio.asking import Start
+from ..sansio.calls import Call
+from ..sansio.event_buffer import EventBuffer
+from ..sansio.membership_machine import Membership
+from ..sansio.problems import error_of
+from ..sansio.session_machine import SessionMachine, StateDue, VoteDue
+from ..session_states import IS_OVER, SessionState
+from ..voting import Answer, Proposal, problem_with_answer
+from ..voting_words import Vote
+from ..wire.client_messages import CloseSession
+from ..wire.limits import GRACE_S, TIMEOUT_S_MAX
 from .background import background
 from .callbacks import Callbacks, report
-from .calls import Call
 from .connection import DaemonConnection
 from .daemon_socket import DaemonSocket, does_not_answer
-from .errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
-from .event_buffer import EventBuffer
-from .events import Event
 from .exchange import FRAMES_PER_TURN, exchange
 from .interrupts import Guard
-from .membership_machine import Membership
-from .problems import error_of
-from .session_machine import SessionMachine, StateDue, VoteDue
-from .session_states import IS_OVER, SessionState
-from .voting import Answer, Proposal, problem_with_answer
-from .voting_words import Vote
-from .wire.client_messages import CloseSession
-from .wire.limits import GRACE_S, TIMEOUT_S_MAX
 
 _log = logging.getLogger("groupsvc.client")
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from .errors import UsageError
+from ..errors import UsageError
 
 _log = logging.getLogger("groupsvc.client")
 

@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import count, repeat
 
-from .events import Event, Message, Overrun
-from .views import Provider, View
-from .wire.limits import EVENTS_MAX
+from ..events import Event, Message, Overrun
+from ..views import Provider, View
+from ..wire.limits import EVENTS_MAX
 
 
 class MessageRun:

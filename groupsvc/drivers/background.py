@@ -24,7 +24,8 @@ import threading
 import weakref
 from typing import Protocol
 
-from . import clock, interrupts
+from .. import clock
+from . import interrupts
 
 _log = logging.getLogger("groupsvc.client")
 
