@@ -71,6 +71,10 @@ class Story:
         """What it was told before anything was left out."""
         return self.told if self.missed_at < 0 else self.told[: self.missed_at]
 
+    def may_be_cut(self, told: Told) -> bool:
+        """Whether it is the last that it was told of: who tells may stop in the middle of an entry, and never go on."""
+        return self.ended is not None and told is self.told[-1]
+
     @property
     def title(self) -> str:
         """For people."""
