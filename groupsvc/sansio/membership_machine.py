@@ -87,7 +87,7 @@ class Membership:
         self._view = self._start_from(view)
         self.me = None if my_id is None else self._who(my_id)
         self._proposal: Proposal | None = None
-        self._voted = False
+        self._last_vote = (0, 0)  # ballot and phase
 
     # --- What is known ---
 
@@ -360,7 +360,6 @@ class Membership:
             cast=(lambda this, answer: self._speaker.cast(self, this, answer)) if has_a_vote else None,
         )  # fmt: skip
         self._proposal = proposal
-        self._voted = False
         if not has_a_vote or self.on_proposal is MANUAL:
             return
         if self.on_proposal is None:
@@ -376,19 +375,19 @@ class Membership:
     def vote(self, proposal: Proposal, answer: Answer | None) -> None:
         """Vote, once; None: the code that should has failed."""
         where = f"{proposal.in_words} in group {self.group!r}"
+        if self._last_vote == (proposal.ballot, proposal.phase):
+            text = (
+                f"a vote on {where} was cast already in phase {proposal.phase};"
+                " a provider has one vote in each phase, and it stands"
+            )
+            raise UsageError(text, group=self.group)
         if not self.is_open(proposal):
             text = (
                 f"could not vote on {where}: phase {proposal.phase} is over, and the default vote was counted;"
                 " vote before proposal.deadline, or let the phases of this group take longer (time_limit)"
             )
             raise TimedOut(text, group=self.group)
-        if self._voted:
-            text = (
-                f"a vote on {where} was cast already in phase {proposal.phase};"
-                " a provider has one vote in each phase, and it stands"
-            )
-            raise UsageError(text, group=self.group)
-        self._voted = True
+        self._last_vote = (proposal.ballot, proposal.phase)
         id = self._speaker.next_id()
         if answer is None:
             self._speaker.say(wire.CastVote(id, self.number, proposal.ballot, proposal.phase, None))

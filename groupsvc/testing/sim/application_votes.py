@@ -59,7 +59,7 @@ def cast_astray(app: Application, part: Part, ballot: int, phase: int, answer: A
     if is_next:
         app.votes_on_their_way[vote.id] = arrives
     else:
-        if part.membership._voted or not is_open:
+        if part.membership._last_vote == (ballot, phase) or not is_open:
             args["stray"] = True
         app.write("vote", args, group=part.group)
     app.turn()

@@ -131,6 +131,17 @@ class TestVotes:
         )
         assert expected == error_of(groupsvc.TimedOut, lambda: proposal.vote(Vote.APPROVE))
 
+    def test_twice_and_the_phase_is_over_by_then(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        proposal = voter(daemon, session)
+        proposal.vote(Vote.APPROVE)
+        daemon.tell(daemon.memory.closed(1, ballot=proposal.ballot, phase=1))
+        daemon_was_heard(session)
+        expected = (
+            "a vote on a change of the state value in group 'db' was cast already in phase 1;"
+            " a provider has one vote in each phase, and it stands"
+        )
+        assert expected == error_of(groupsvc.UsageError, lambda: proposal.vote(Vote.REJECT))
+
     def test_a_proposal_inside_the_callback(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
         texts: list[str] = []
 

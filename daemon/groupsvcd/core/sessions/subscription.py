@@ -64,8 +64,9 @@ class Subscription:
 
     def _turned_away(self, code: str, reason: str) -> None:
         desk = self.session.desk
-        if code == "no such group" and desk.turn.now + LOOK_AGAIN_S <= self._wait_until:
-            self._look_again = desk.alarms.after(LOOK_AGAIN_S, self.arrive)
+        left = self._wait_until - desk.turn.now
+        if code == "no such group" and left > 0:  # and once more when the time is over
+            self._look_again = desk.alarms.after(min(LOOK_AGAIN_S, left), self.arrive)
             return
         self._over()
         self._call.fail(code, reason)

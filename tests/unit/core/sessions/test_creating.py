@@ -91,6 +91,16 @@ def test_a_subscriber_does_not_wait_longer_than_it_said() -> None:
     assert ("failed", "no such group") == a.problem(number)
 
 
+def test_who_waits_for_a_group_waits_to_the_end() -> None:
+    """The group comes a moment before the time is over: it is looked for then, whatever the rhythm of looking."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    number = a.subscribe(wait_for=1.0, timeout=10.0, wait=0.9)
+    b.join(wait=0.0)
+    domain.run(0.2)
+    assert isinstance(a.answer(number), Subscribed)
+
+
 def test_a_joiner_with_other_attributes_is_told_which_and_both_values() -> None:
     """GS-22: on another node, and on one that carries the group already."""
     domain = Applications()
