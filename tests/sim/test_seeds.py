@@ -110,7 +110,7 @@ def test_a_ballot_ends_although_the_last_process_of_the_leader_has_left() -> Non
     assert () == run_plan(_as_it_was(300121))[1].failures
 
 
-@pytest.mark.parametrize("seed", [7032, 7035, 7077, 7114, 7129, 7146, 303462, 303596, 303702, 303939])
+@pytest.mark.parametrize("seed", [7032, 7035, 7077, 7114, 7129, 7146, 303462, 303596, 303702, 303939, 304797, 304906])
 def test_seeds_with_tables_that_found_something_stay_green(seed: int) -> None:
     """G11: a table that was kept while the group was empty went on with rows that the others did not have.
 
