@@ -22,7 +22,9 @@ is the same everywhere.
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -60,6 +62,37 @@ class StateMachine(Protocol):
 
     def restore(self, blocks: Sequence[bytes]) -> None:
         """Become what these blocks stand for, whatever the state was; no blocks: the state before any message."""
+
+
+class Homes:
+    """Which group the state of a machine is of, as long as the program has the machine.
+
+    Entries are counted anew in every group. A machine that goes on after entry 5 of a group that has ended would be let
+    into the next one of that name, if that has an entry 5, and with its checkpoint all others would have rows that
+    nobody wrote there. So the library remembers for the program what a number alone does not say. Of a machine that
+    was in no group here, because its state comes from elsewhere, and of one that cannot be referred to weakly, nothing
+    is known.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[int, tuple[weakref.ref[StateMachine], int]] = {}  # by the identity of the machine
+
+    def enter(self, machine: StateMachine, group: int) -> None:
+        """Its state is that of the group with this id."""
+        key = id(machine)
+        with contextlib.suppress(TypeError):  # it has __slots__
+            self._groups[key] = (weakref.ref(machine, lambda _: self._groups.pop(key, None)), group)
+
+    def leave(self, machine: StateMachine) -> None:
+        """Its state is that of no group."""
+        self._groups.pop(id(machine), None)
+
+    def of(self, machine: StateMachine) -> int:
+        """The id of its group; 0: not known."""
+        return self._groups.get(id(machine), (None, 0))[1]
+
+
+homes = Homes()
 
 
 def tell_group(machine: StateMachine | None, group: object) -> None:

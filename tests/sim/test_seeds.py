@@ -110,7 +110,9 @@ def test_a_ballot_ends_although_the_last_process_of_the_leader_has_left() -> Non
     assert () == run_plan(_as_it_was(300121))[1].failures
 
 
-@pytest.mark.parametrize("seed", [7032, 7035, 7077, 7114, 7129, 7146, 303462, 303596, 303702, 303939])
+@pytest.mark.parametrize(
+    "seed", [7032, 7035, 7077, 7114, 7129, 7146, 303462, 303596, 303702, 303939, 304797, 304906, 305160]
+)
 def test_seeds_with_tables_that_found_something_stay_green(seed: int) -> None:
     """G11: a table that was kept while the group was empty went on with rows that the others did not have.
 
@@ -119,6 +121,8 @@ def test_seeds_with_tables_that_found_something_stay_green(seed: int) -> None:
     messages, somebody may leave with the entry by which the next one comes, and an empty table may be kept.
     The simulator: what a table still had to apply ended the flush that waited for it. B2: who was to lead alone had
     left, found that in the log before it led, and went: nobody was there to be asked.
+    G11: a table went on in the next group of its name, after a number that meant something else there, and became
+    the checkpoint for all.
     G1, the checker: a daemon was stopped for good between two things that it told of one entry.
     """
     assert () == run_seed(seed).failures

@@ -32,9 +32,6 @@ _rows = msgspec.msgpack.Decoder(list[Row])
 ARRAY_OF_FIVE = 0x95
 """The first byte of a write; no other message of an application begins with it."""
 
-OF_TWO_GROUPS = -1
-"""Instead of an id: it went on in another group of the same name, whose numbers are not those that it knows."""
-
 Line = Callable[[int, dict[str, Any]], None]
 """Writes down what became of a table with an entry."""
 
@@ -51,8 +48,7 @@ class SimulatedTable(Rows):
 
     def begins(self, me: str, group: int, line: Line) -> None:
         """It belongs to this provider of this group from now on."""
-        self._me, self.line = me, line
-        self.group = group if self.group in (0, group) else OF_TWO_GROUPS
+        self._me, self.group, self.line = me, group, line
         self._waiting.clear()
         self.checkpoints.clear()
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import groupsvc
 from groupsvc import aio, events
 from groupsvc.errors import Lost, OutcomeUnknown, UsageError
-from groupsvc.machines import CHECKPOINT, NOW
+from groupsvc.machines import CHECKPOINT, NOW, Homes
 from groupsvc.sansio import applying, asking
 from groupsvc.sansio.applying import MachineDue
 from groupsvc.sansio.membership_machine import Membership
@@ -35,6 +37,7 @@ class Journal:
         self.said: list[bytes] = []
         self.threads: set[int] = set()
         self.fails_on = b""
+        self.is_broken = False
         self.blocks: Iterable[bytes] | None = None
 
     def apply(self, entry: groupsvc.Message) -> None:
@@ -47,6 +50,8 @@ class Journal:
         return list(self.said) if self.blocks is None else self.blocks
 
     def restore(self, blocks: Sequence[bytes]) -> None:
+        if self.is_broken:
+            raise ValueError("cannot become this")
         self.said = list(blocks)
 
 
@@ -245,6 +250,40 @@ class TestJoining:
             assert isinstance(ask, wire.JoinAsk)
             assert (True, expected) == (ask.has_machine, ask.since)
 
+    def test_who_goes_on_after_a_number_says_of_which_group_it_is(self, line: Line) -> None:
+        """Groups of one name that follow each other count anew; the program has only the number."""
+        machine = Journal()
+        membership = _enters(line, machine, group=77)
+        assert 0 == _says_of(line, machine, since=50)  # it has not become what it was told
+        run(line)
+        assert 77 == _says_of(line, machine, since=50)
+        assert 0 == _says_of(line, machine, since=CHECKPOINT)
+        assert 0 == _says_of(line, Journal(), since=50)  # it may have been read from a file
+        assert membership.is_caught_up
+
+    def test_a_machine_that_could_not_be_restored_is_of_no_group(self, line: Line) -> None:
+        machine = Journal()
+        _enters(line, machine, group=77)
+        run(line)
+        _enters(line, machine, name="again", group=78)
+        assert 77 == _says_of(line, machine, since=50)
+        machine.is_broken = True
+        run(line)
+        assert 0 == _says_of(line, machine, since=50)
+
+    def test_who_goes_on_with_the_state_that_it_has_stays_of_its_group(self, line: Line) -> None:
+        machine = Journal()
+        _enters(line, machine, group=77, blocks=None, since=50)
+        assert 77 == _says_of(line, machine, since=60)
+
+    def test_a_machine_that_is_no_more_is_not_remembered(self, line: Line) -> None:
+        homes, machine = Homes(), Journal()
+        homes.enter(machine, 77)
+        assert 77 == homes.of(machine)
+        del machine
+        gc.collect()
+        assert {} == homes._groups
+
     def test_who_brings_none_begins_now_unless_it_says_otherwise(self, line: Line) -> None:
         for arguments, expected in (({}, -1), ({"since": NOW}, -1), ({"since": CHECKPOINT}, -2), ({"since": 0}, 0)):
             begin(line, starting(line, None, name=str(arguments), **arguments))
@@ -285,6 +324,29 @@ def _machine() -> Any:
     from tests.unit.client.scenes import new_machine
 
     return new_machine()
+
+
+def _enters(
+    line: Line, machine: Journal, *, group: int, blocks: tuple[bytes, ...] | None = (b"state",), **arguments: Any
+) -> Membership:
+    """It joins a group with this id, and has what came before still before it."""
+
+    def answer(ask: wire.AnyClientRequest) -> list[wire.AnyClientReply] | None:
+        found = _begins_with(line.daemon, ask, blocks, (b"one",))
+        return None if found is None else [replace(found[0], group=group), *found[1:]]
+
+    line.daemon.script = answer
+    return joined(line, machine, **arguments)
+
+
+def _says_of(line: Line, machine: Journal, since: Any) -> int:
+    """Of which group a machine says it is when it wants to join; nobody answers."""
+    line.daemon.script = lambda ask: []
+    begin(line, starting(line, machine, name="another", since=since))
+    line.run()
+    ask = line.daemon.requests[-1]
+    assert isinstance(ask, wire.JoinAsk)
+    return ask.since_in
 
 
 def _begins_with(

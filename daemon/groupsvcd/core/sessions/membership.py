@@ -65,7 +65,7 @@ class Membership:
         self.provider: ProviderId | None = None  # once it is one
         self.is_over = False
         self._data = ask.data
-        self._has_machine, self._since = ask.has_machine, ask.since
+        self._has_machine, self._since, self._since_in = ask.has_machine, ask.since, ask.since_in
         self._briefing: Briefing | None = None  # while it catches up
         self._when_briefed: list[Callable[[], None]] = []
         self._proposal = session.proposal_of(ask.id)
@@ -111,6 +111,11 @@ class Membership:
             text = (
                 "there is no checkpoint to begin with: its providers have not taken one for too long, and the messages"
                 f" before {archive.begins} are no longer kept; try again when they have"
+            )
+            return "not kept", text
+        if since >= 0 and self._since_in not in (0, local.id):
+            text = (
+                f"entry {since} is of an earlier group of this name; this is another, and counts anew: leave since out"
             )
             return "not kept", text
         if since >= 0 and not local.oldest_kept <= since <= local.group.seq:
@@ -187,7 +192,7 @@ class Membership:
         self.provider = me
         assert self.local is not None
         attributes = attributes_of(self.local, self.session.desk.processes)
-        self._call.answer(JoinedAs(self._call.id, self.member, me, attributes, group.view))
+        self._call.answer(JoinedAs(self._call.id, self.member, me, attributes, group.view, self.local.id))
         if not self.session.is_responsive:
             self.responds(does=False)
         first = self._first()

@@ -8,7 +8,7 @@ The table lives as long as the group has a provider. So a group has *lives*: one
 The next one begins with nothing; or in a durable group, if the last ones were cut off with their nodes, where the one
 before has ended. Which of the two it is cannot always be seen by applications, but it is the same for all.
 
-Not judged is a program that comes with the table of another group of the same name: its numbers mean nothing here.
+A program that comes with the table of another group of the same name must not be let in: that one counted otherwise.
 """
 
 from __future__ import annotations
@@ -174,7 +174,9 @@ def _wrong(
 ) -> Iterator[Violation]:
     for story in life.stories:
         if story.table not in (0, group):
-            continue  # the table of another group of this name
+            text = f"{story.title} goes on with the table of group {story.table}, which had the same name"
+            yield Violation("G11", f"group {group}: {text}", story.began.i)
+            continue
         for line in lines[story.who, story.m]:
             seq, did = int(line.args["seq"]), line.args["did"]
             if line.args["digest"] != timeline.at(seq):

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 from msgspec.structs import replace
 
-from groupsvc import tables
+from groupsvc import machines, tables
 from groupsvc.sansio import own_messages
 from groupsvc.wire import notices
 from groupsvc.wire.client_messages import CaughtUp, OutcomeIs
@@ -375,6 +375,12 @@ APPLICATIONS = (
     Planted(
         "app-table-of-before", "an archive that begins anew forgets where", "a table has rows from before all had left",
         ("G11",), ((archive.Archive, "__init__", always(_from_the_beginning)),),
+        stage=attrs.evolve(TABLES, applications=attrs.evolve(TABLES.applications, count=2)),
+    ),
+    Planted(
+        "app-table-of-another-group", "a number says by itself after which entry a table stands",
+        "a table has rows of an earlier group of that name",
+        ("G11",), ((machines.Homes, "of", instead(lambda self, machine: 0)),),
         stage=attrs.evolve(TABLES, applications=attrs.evolve(TABLES.applications, count=2)),
     ),
     Planted(

@@ -137,11 +137,12 @@ class Application:
 
     def join(
         self, group: str = "db", *, name: str = "", data: bytes = b"", create: bool | None = None, timeout: float = 5.0,
-        wait: float = 0.3, has_machine: bool = False, since: int | None = None, **attributes: AttributeValue,
+        wait: float = 0.3, has_machine: bool = False, since: int | None = None, since_in: int = 0,
+        **attributes: AttributeValue,
     ) -> int:  # fmt: skip
         """Become a provider; ``wait`` for what comes of it. The number of the request."""
         begins = since if since is not None else SINCE_CHECKPOINT if has_machine else SINCE_NOW
-        number = self.ask(JoinAsk, group, name, data, attributes, create, timeout, has_machine, begins)
+        number = self.ask(JoinAsk, group, name, data, attributes, create, timeout, has_machine, begins, since_in)
         self.domain.run(wait)
         return number
 

@@ -161,6 +161,29 @@ def test_a_durable_group_has_checkpoint_and_tail_after_all_nodes_were_restarted(
     assert ([b"state"], [b"three"]) == _began_with(late)
 
 
+def test_a_machine_does_not_go_on_in_the_next_group_of_the_same_name() -> None:
+    """Each group counts its entries from the beginning: a number of the one before means something else there."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    a.join(has_machine=True)
+    a.multicast(b"one")
+    domain.run(0.2)
+    first, stands_after = a.kinds(JoinedAs)[-1].group, a.kinds(MessagesCame)[-1].seq
+    a.end()
+    domain.run(2.0)
+    b.join(has_machine=True)
+    b.multicast(b"two", b"three", b"four")
+    domain.run(0.2)
+    second = b.kinds(JoinedAs)[-1].group
+    assert first != second
+    again = domain.opened("D")
+    problem = again.answer(again.join(has_machine=True, since=stands_after, since_in=first))
+    assert isinstance(problem, Problem)
+    assert ("failed", "not kept", True) == (problem.family, problem.code, "another" in problem.text)
+    again.join(has_machine=True, since=b.kinds(MessagesCame)[0].seq, since_in=second)
+    assert ([], [b"three", b"four"]) == _began_with(again)
+
+
 # --- Earlier messages without a machine ---
 
 
