@@ -285,8 +285,8 @@ class Clients:
     def _connections_changed(self) -> None:
         for _, fd in sockets.monitor_events(self._monitor):
             client = self._by_fd.get(fd)
-            if client is not None:
-                self._suspects[client.number] = self._clock() + SUSPICION_S
+            if client is not None:  # not put off by those who come and go through the same descriptor
+                self._suspects.setdefault(client.number, self._clock() + SUSPICION_S)
 
     def _judge_suspects(self) -> None:
         now = self._clock()
