@@ -64,6 +64,19 @@ class StateMachine(Protocol):
         """Become what these blocks stand for, whatever the state was; no blocks: the state before any message."""
 
 
+class Part(Protocol):
+    """A member that has a machine: ``groupsvc.sansio.membership_machine.Membership``."""
+
+    group: str
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more is told to it."""
+
+    def applies_to(self, machine: StateMachine) -> bool:
+        """Whether that is its machine."""
+
+
 class Homes:
     """Which group the state of a machine is of, as long as the program has the machine.
 
@@ -76,6 +89,18 @@ class Homes:
 
     def __init__(self) -> None:
         self._groups: dict[int, tuple[weakref.ref[StateMachine], int]] = {}  # by the identity of the machine
+        self._parts: weakref.WeakValueDictionary[int, Part] = weakref.WeakValueDictionary()  # that it has part in
+
+    def occupy(self, machine: StateMachine, part: Part) -> None:
+        """It applies what is told to this member, and nobody else, until that has ended."""
+        self._parts[id(machine)] = part
+
+    def check_free(self, machine: StateMachine, group: str) -> None:
+        """Raise if it is the machine of another member: everything would be applied to it twice, or of two groups."""
+        part = self._parts.get(id(machine))
+        if part is not None and not part.has_ended and part.applies_to(machine):
+            text = f"this machine is in group {part.group!r} already; a machine is of one member: make another one"
+            raise UsageError(text, group=group)
 
     def enter(self, machine: StateMachine, group: int) -> None:
         """Its state is that of the group with this id."""

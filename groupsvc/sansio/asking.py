@@ -114,10 +114,14 @@ def join(
             on_proposal=on_proposal, buffer=machine.buffer_for_new(reads=reads),
             applying=None if brought is None else Applying(brought, answer.group), catches_up=begins != wire.SINCE_NOW,
         )  # fmt: skip
+        if brought is not None:
+            homes.occupy(brought, membership)
         return machine.enter(membership)
 
     def start(now: float, timeout: float) -> Call:
         _check_name_is_free(machine, group, called)
+        if brought is not None:
+            homes.check_free(brought, group)
         return machine.ask(
             lambda id: wire.JoinAsk(
                 id, group, called, shown, wanted, create, timeout, brought is not None, begins, since_in

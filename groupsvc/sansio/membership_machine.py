@@ -127,6 +127,10 @@ class Membership:
             Vote(view.default_vote),
         )  # fmt: skip
 
+    def applies_to(self, machine: object) -> bool:
+        """Whether that is its machine."""
+        return self.applying is not None and self.applying.machine is machine
+
     def _who(self, id: notices.ProviderId) -> Provider:
         return self._providers.get(id) or self._parted.get(id) or stranger(id)
 

@@ -80,6 +80,20 @@ def test_tables_are_equal_while_members_come_and_go(sessions: Connect, name: str
     assert equal(first, third)
 
 
+def test_a_machine_is_of_one_member_at_a_time(sessions: Connect, name: str) -> None:
+    """Else its writes would be applied to it twice, and compare_and_set be told the contrary of what happened."""
+    table, session = Kept(), sessions("n1")
+    group = session.join(name, machine=table, name="first")
+    for again in (session, sessions("n2")):
+        for where in (name, f"{name}/other"):
+            with pytest.raises(groupsvc.UsageError, match=f"this machine is in group '{name}' already"):
+                again.join(where, machine=table, name="second")
+    assert table.compare_and_set("k", None, b"1")
+    group.leave()
+    with session.join(f"{name}/other", machine=table):
+        assert {} == dict(table)
+
+
 def test_a_scribe_that_is_killed_in_mid_snapshot_costs_nobody_anything(shared_domain: LocalDomain, name: str) -> None:
     """It hangs in snapshot() and is killed there; the others take a checkpoint, and who joins has the whole table."""
     program = f"""

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 import groupsvc
 from groupsvc import aio, events
 from groupsvc.errors import Lost, OutcomeUnknown, UsageError
-from groupsvc.machines import CHECKPOINT, NOW, Homes
+from groupsvc.machines import CHECKPOINT, NOW, Homes, homes
 from groupsvc.sansio import applying, asking
 from groupsvc.sansio.applying import MachineDue
 from groupsvc.sansio.membership_machine import Membership
@@ -265,6 +265,7 @@ class TestJoining:
         machine = Journal()
         _enters(line, machine, group=77)
         run(line)
+        homes._parts.clear()
         _enters(line, machine, name="again", group=78)
         assert 77 == _says_of(line, machine, since=50)
         machine.is_broken = True
@@ -340,8 +341,9 @@ def _enters(
 
 
 def _says_of(line: Line, machine: Journal, since: Any) -> int:
-    """Of which group a machine says it is when it wants to join; nobody answers."""
+    """Of which group a machine says it is when it wants to join, as if it were free; nobody answers."""
     line.daemon.script = lambda ask: []
+    homes._parts.pop(id(machine), None)
     begin(line, starting(line, machine, name="another", since=since))
     line.run()
     ask = line.daemon.requests[-1]
