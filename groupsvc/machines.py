@@ -64,32 +64,39 @@ class StateMachine(Protocol):
         """Become what these blocks stand for, whatever the state was; no blocks: the state before any message."""
 
 
+Numbering = tuple[int, int]
+"""Of which group a number is, and of which of its lives: ``JoinedAs.numbering``."""
+
+NOT_KNOWN: Numbering = (0, 0)
+
+
 class Homes:
     """Which group the state of a machine is of, as long as the program has the machine.
 
     Entries are counted anew in every group. A machine that goes on after entry 5 of a group that has ended would be let
     into the next one of that name, if that has an entry 5, and with its checkpoint all others would have rows that
-    nobody wrote there. So the library remembers for the program what a number alone does not say. Of a machine that
-    was in no group here, because its state comes from elsewhere, and of one that cannot be referred to weakly, nothing
-    is known.
+    nobody wrote there. So would one that has applied an entry 5 which was lost with a quorum, when there is another
+    one. So the library remembers for the program what a number alone does not say. Of a machine that was in no group
+    here, because its state comes from elsewhere, and of one that cannot be referred to weakly, nothing is known.
     """
 
     def __init__(self) -> None:
-        self._groups: dict[int, tuple[weakref.ref[StateMachine], int]] = {}  # by the identity of the machine
+        self._homes: dict[int, tuple[weakref.ref[StateMachine], Numbering]] = {}  # by the identity of the machine
 
-    def enter(self, machine: StateMachine, group: int) -> None:
-        """Its state is that of the group with this id."""
+    def enter(self, machine: StateMachine, numbering: Numbering) -> None:
+        """Its state is that of a group with these numbers."""
         key = id(machine)
         with contextlib.suppress(TypeError):  # it has __slots__
-            self._groups[key] = (weakref.ref(machine, lambda _: self._groups.pop(key, None)), group)
+            self._homes[key] = (weakref.ref(machine, lambda _: self._homes.pop(key, None)), numbering)
 
     def leave(self, machine: StateMachine) -> None:
         """Its state is that of no group."""
-        self._groups.pop(id(machine), None)
+        self._homes.pop(id(machine), None)
 
-    def of(self, machine: StateMachine) -> int:
-        """The id of its group; 0: not known."""
-        return self._groups.get(id(machine), (None, 0))[1]
+    def of(self, machine: StateMachine) -> Numbering:
+        """What the numbers that it knows are of."""
+        found = self._homes.get(id(machine))
+        return NOT_KNOWN if found is None else found[1]
 
 
 homes = Homes()
