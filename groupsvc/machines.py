@@ -64,6 +64,12 @@ class StateMachine(Protocol):
         """Become what these blocks stand for, whatever the state was; no blocks: the state before any message."""
 
 
+Numbering = tuple[int, int]
+"""Of which group a number is, and of which of its lives: ``JoinedAs.numbering``."""
+
+NOT_KNOWN: Numbering = (0, 0)
+
+
 class Part(Protocol):
     """A member that has a machine: ``groupsvc.sansio.membership_machine.Membership``."""
 
@@ -82,13 +88,13 @@ class Homes:
 
     Entries are counted anew in every group. A machine that goes on after entry 5 of a group that has ended would be let
     into the next one of that name, if that has an entry 5, and with its checkpoint all others would have rows that
-    nobody wrote there. So the library remembers for the program what a number alone does not say. Of a machine that
-    was in no group here, because its state comes from elsewhere, and of one that cannot be referred to weakly, nothing
-    is known.
+    nobody wrote there. So would one that has applied an entry 5 which was lost with a quorum, when there is another
+    one. So the library remembers for the program what a number alone does not say. Of a machine that was in no group
+    here, because its state comes from elsewhere, and of one that cannot be referred to weakly, nothing is known.
     """
 
     def __init__(self) -> None:
-        self._groups: dict[int, tuple[weakref.ref[StateMachine], int]] = {}  # by the identity of the machine
+        self._homes: dict[int, tuple[weakref.ref[StateMachine], Numbering]] = {}  # by the identity of the machine
         self._parts: weakref.WeakValueDictionary[int, Part] = weakref.WeakValueDictionary()  # that it has part in
 
     def occupy(self, machine: StateMachine, part: Part) -> None:
@@ -102,19 +108,20 @@ class Homes:
             text = f"this machine is in group {part.group!r} already; a machine is of one member: make another one"
             raise UsageError(text, group=group)
 
-    def enter(self, machine: StateMachine, group: int) -> None:
-        """Its state is that of the group with this id."""
+    def enter(self, machine: StateMachine, numbering: Numbering) -> None:
+        """Its state is that of a group with these numbers."""
         key = id(machine)
         with contextlib.suppress(TypeError):  # it has __slots__
-            self._groups[key] = (weakref.ref(machine, lambda _: self._groups.pop(key, None)), group)
+            self._homes[key] = (weakref.ref(machine, lambda _: self._homes.pop(key, None)), numbering)
 
     def leave(self, machine: StateMachine) -> None:
         """Its state is that of no group."""
-        self._groups.pop(id(machine), None)
+        self._homes.pop(id(machine), None)
 
-    def of(self, machine: StateMachine) -> int:
-        """The id of its group; 0: not known."""
-        return self._groups.get(id(machine), (None, 0))[1]
+    def of(self, machine: StateMachine) -> Numbering:
+        """What the numbers that it knows are of."""
+        found = self._homes.get(id(machine))
+        return NOT_KNOWN if found is None else found[1]
 
 
 homes = Homes()

@@ -17,7 +17,7 @@ import attrs
 
 from ..errors import UsageError
 from ..events import Event
-from ..machines import StateMachine, homes
+from ..machines import Numbering, StateMachine, homes
 from ..wire.limits import CHECKPOINT_BLOCK_BYTES_MAX, CHECKPOINT_BYTES_MAX, EVENTS_MAX
 from .event_buffer import MessageRun
 
@@ -61,9 +61,9 @@ Item = MessageRun | Event | Restore | Snapshot | CaughtUp | Last
 class Applying:
     """The line before one machine. Everything but ``apply`` is touched under the driver's lock alone."""
 
-    def __init__(self, machine: StateMachine, group: int) -> None:
+    def __init__(self, machine: StateMachine, numbering: Numbering) -> None:
         self.machine = machine
-        self._group = group  # its id
+        self._numbering = numbering  # of its group
         self.queued = 0
         self.done = 0
         self.waiting = 0  # messages
@@ -88,7 +88,7 @@ class Applying:
         elif isinstance(item, Restore):
             homes.leave(self.machine)  # it is neither the old state nor the new one if this fails
             self.machine.restore(item.blocks)
-            homes.enter(self.machine, self._group)
+            homes.enter(self.machine, self._numbering)
         elif isinstance(item, Snapshot):
             try:
                 item.blocks = self._snapshot()

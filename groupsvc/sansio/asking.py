@@ -14,7 +14,7 @@ import attrs
 
 from ..attributes import GroupAttributes, attributes_of, changed, stated
 from ..errors import JoinRejected, NotAMember, OutcomeUnknown, TimedOut, UsageError
-from ..machines import Since, checked_machine, homes, since_number
+from ..machines import NOT_KNOWN, Since, checked_machine, homes, since_number
 from ..session_states import IS_OVER
 from ..views import id_of, provider_of, stranger
 from ..voting import MANUAL, Outcome, outcome_of
@@ -99,7 +99,7 @@ def join(
         raise UsageError("a group with state_machine is joined with machine=, and that is enough", group=group)
     brought = checked_machine(machine_of, group)
     begins = since_number(since, has_machine=brought is not None, group=group)
-    since_in = 0 if brought is None or begins < 0 else homes.of(brought)
+    since_in = NOT_KNOWN if brought is None or begins < 0 else homes.of(brought)
     reads = events or (brought is None and begins != wire.SINCE_NOW)  # who asks for what came before wants to read it
     what = f"join group {group!r}"
 
@@ -108,11 +108,12 @@ def join(
             outcome = outcome_of(group, answer.outcome, stranger, None)
             raise JoinRejected(f"could not {what}: {outcome.in_words}", outcome, group=group)
         if brought is not None and begins >= 0:
-            homes.enter(brought, answer.group)  # it goes on with the state that it has
+            homes.enter(brought, answer.numbering)  # it goes on with the state that it has
         membership = Membership(
             machine, group, answer.member, answer.attributes, answer.view, my_id=answer.provider,
             on_proposal=on_proposal, buffer=machine.buffer_for_new(reads=reads),
-            applying=None if brought is None else Applying(brought, answer.group), catches_up=begins != wire.SINCE_NOW,
+            applying=None if brought is None else Applying(brought, answer.numbering),
+            catches_up=begins != wire.SINCE_NOW,
         )  # fmt: skip
         if brought is not None:
             homes.occupy(brought, membership)

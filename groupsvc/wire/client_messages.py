@@ -141,7 +141,7 @@ class JoinAsk(ClientRequest, tag=int(Kind.JOIN_ASK)):
 
     ``has_machine``: it brings a state machine, as all providers of the group do or none. ``since``: which messages it
     is told between ``JoinedAs`` and its own ``Joined``: those after this entry, ``SINCE_NOW`` or ``SINCE_CHECKPOINT``.
-    ``since_in``: the id of the group that this entry is of; another one of the same name will not do. 0: not known.
+    ``since_in``: the ``numbering`` of that entry; if it is another one by now, the join fails. Zeros: not known.
     """
 
     id: int
@@ -153,7 +153,7 @@ class JoinAsk(ClientRequest, tag=int(Kind.JOIN_ASK)):
     timeout: float
     has_machine: bool = False
     since: int = SINCE_NOW
-    since_in: int = 0
+    since_in: tuple[int, int] = (0, 0)
 
 
 class SubscribeAsk(ClientRequest, tag=int(Kind.SUBSCRIBE_ASK)):
@@ -432,7 +432,8 @@ class SessionAliveAck(ClientReply, tag=int(Kind.SESSION_ALIVE_ACK)):
 class JoinedAs(ClientReply, tag=int(Kind.JOINED_AS)):
     """The join was approved. ``view`` is the group with the new provider in it; its ``Joined`` is told next.
 
-    ``group``: its id. Groups of one name that follow each other have different ones, and each counts its entries anew.
+    ``numbering``: as long as it is the same, a number stands for the same entry. It is the id of the group, since the
+    next one of its name counts anew; and the epoch of its newest view that may have lost what was delivered.
     """
 
     id: int
@@ -440,7 +441,7 @@ class JoinedAs(ClientReply, tag=int(Kind.JOINED_AS)):
     provider: ProviderId
     attributes: dict[str, AttributeValue]
     view: GroupView
-    group: int = 0
+    numbering: tuple[int, int] = (0, 0)
 
 
 class Subscribed(ClientReply, tag=int(Kind.SUBSCRIBED)):

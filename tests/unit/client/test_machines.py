@@ -14,7 +14,7 @@ from msgspec.structs import replace
 import groupsvc
 from groupsvc import aio, events
 from groupsvc.errors import Lost, OutcomeUnknown, UsageError
-from groupsvc.machines import CHECKPOINT, NOW, Homes, homes
+from groupsvc.machines import CHECKPOINT, NOT_KNOWN, NOW, Homes, Numbering, homes
 from groupsvc.sansio import applying, asking
 from groupsvc.sansio.applying import MachineDue
 from groupsvc.sansio.membership_machine import Membership
@@ -28,6 +28,7 @@ from tests.unit.client.scenes import begin, done, kinds
 from tests.unit.client.scenes import events as taken
 
 OTHER = ("n2", 3, 1)
+HERE: Numbering = (77, 0)
 
 
 class Journal:
@@ -253,37 +254,37 @@ class TestJoining:
     def test_who_goes_on_after_a_number_says_of_which_group_it_is(self, line: Line) -> None:
         """Groups of one name that follow each other count anew; the program has only the number."""
         machine = Journal()
-        membership = _enters(line, machine, group=77)
-        assert 0 == _says_of(line, machine, since=50)  # it has not become what it was told
+        membership = _enters(line, machine, numbering=HERE)
+        assert NOT_KNOWN == _says_of(line, machine, since=50)  # it has not become what it was told
         run(line)
-        assert 77 == _says_of(line, machine, since=50)
-        assert 0 == _says_of(line, machine, since=CHECKPOINT)
-        assert 0 == _says_of(line, Journal(), since=50)  # it may have been read from a file
+        assert HERE == _says_of(line, machine, since=50)
+        assert NOT_KNOWN == _says_of(line, machine, since=CHECKPOINT)
+        assert NOT_KNOWN == _says_of(line, Journal(), since=50)  # it may have been read from a file
         assert membership.is_caught_up
 
     def test_a_machine_that_could_not_be_restored_is_of_no_group(self, line: Line) -> None:
         machine = Journal()
-        _enters(line, machine, group=77)
+        _enters(line, machine, numbering=HERE)
         run(line)
         homes._parts.clear()
-        _enters(line, machine, name="again", group=78)
-        assert 77 == _says_of(line, machine, since=50)
+        _enters(line, machine, name="again", numbering=(78, 0))
+        assert HERE == _says_of(line, machine, since=50)
         machine.is_broken = True
         run(line)
-        assert 0 == _says_of(line, machine, since=50)
+        assert NOT_KNOWN == _says_of(line, machine, since=50)
 
     def test_who_goes_on_with_the_state_that_it_has_stays_of_its_group(self, line: Line) -> None:
         machine = Journal()
-        _enters(line, machine, group=77, blocks=None, since=50)
-        assert 77 == _says_of(line, machine, since=60)
+        _enters(line, machine, numbering=HERE, blocks=None, since=50)
+        assert HERE == _says_of(line, machine, since=60)
 
     def test_a_machine_that_is_no_more_is_not_remembered(self, line: Line) -> None:
         homes, machine = Homes(), Journal()
-        homes.enter(machine, 77)
-        assert 77 == homes.of(machine)
+        homes.enter(machine, HERE)
+        assert HERE == homes.of(machine)
         del machine
         gc.collect()
-        assert {} == homes._groups
+        assert {} == homes._homes
 
     def test_who_brings_none_begins_now_unless_it_says_otherwise(self, line: Line) -> None:
         for arguments, expected in (({}, -1), ({"since": NOW}, -1), ({"since": CHECKPOINT}, -2), ({"since": 0}, 0)):
@@ -328,19 +329,24 @@ def _machine() -> Any:
 
 
 def _enters(
-    line: Line, machine: Journal, *, group: int, blocks: tuple[bytes, ...] | None = (b"state",), **arguments: Any
+    line: Line,
+    machine: Journal,
+    *,
+    numbering: Numbering,
+    blocks: tuple[bytes, ...] | None = (b"state",),
+    **arguments: Any,
 ) -> Membership:
-    """It joins a group with this id, and has what came before still before it."""
+    """It joins a group with these numbers, and has what came before still before it."""
 
     def answer(ask: wire.AnyClientRequest) -> list[wire.AnyClientReply] | None:
         found = _begins_with(line.daemon, ask, blocks, (b"one",))
-        return None if found is None else [replace(found[0], group=group), *found[1:]]
+        return None if found is None else [replace(found[0], numbering=numbering), *found[1:]]
 
     line.daemon.script = answer
     return joined(line, machine, **arguments)
 
 
-def _says_of(line: Line, machine: Journal, since: Any) -> int:
+def _says_of(line: Line, machine: Journal, since: Any) -> Numbering:
     """Of which group a machine says it is when it wants to join, as if it were free; nobody answers."""
     line.daemon.script = lambda ask: []
     homes._parts.pop(id(machine), None)

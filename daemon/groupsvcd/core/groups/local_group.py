@@ -219,6 +219,12 @@ class LocalGroup:
         seat = self._groups.seat_of(self)
         return seat.replica.log.checkpoint_seq if seat is not None else self.group.seq
 
+    @property
+    def numbering(self) -> tuple[int, int]:
+        """What the numbers of entries are of: the group, and its newest view that may have lost what was delivered."""
+        seat = self._groups.seat_of(self)
+        return self.id, 0 if seat is None else seat.group.roll.beginning
+
     def messages_since(self, seq: int) -> Iterator[Kept]:
         """The messages after entry ``seq``, which are kept, up to what was told here last."""
         if self.group.archive is not None:

@@ -113,10 +113,8 @@ class Membership:
                 f" before {archive.begins} are no longer kept; try again when they have"
             )
             return "not kept", text
-        if since >= 0 and self._since_in not in (0, local.id):
-            text = (
-                f"entry {since} is of an earlier group of this name; this is another, and counts anew: leave since out"
-            )
+        if since >= 0 and self._since_in not in ((0, 0), local.numbering):
+            text = f"entry {since} may be another one by now: the group has ended or lost its quorum; leave since out"
             return "not kept", text
         if since >= 0 and not local.oldest_kept <= since <= local.group.seq:
             text = f"messages after {since} are not kept here; the oldest number to begin after is {local.oldest_kept}"
@@ -192,7 +190,7 @@ class Membership:
         self.provider = me
         assert self.local is not None
         attributes = attributes_of(self.local, self.session.desk.processes)
-        self._call.answer(JoinedAs(self._call.id, self.member, me, attributes, group.view, self.local.id))
+        self._call.answer(JoinedAs(self._call.id, self.member, me, attributes, group.view, self.local.numbering))
         if not self.session.is_responsive:
             self.responds(does=False)
         first = self._first()

@@ -380,7 +380,7 @@ APPLICATIONS = (
     Planted(
         "app-table-of-another-group", "a number says by itself after which entry a table stands",
         "a table has rows of an earlier group of that name",
-        ("G11",), ((machines.Homes, "of", instead(lambda self, machine: 0)),),
+        ("G11",), ((machines.Homes, "of", instead(lambda self, machine: machines.NOT_KNOWN)),),
         stage=attrs.evolve(TABLES, applications=attrs.evolve(TABLES.applications, count=2)),
     ),
     Planted(

@@ -137,7 +137,7 @@ class Application:
 
     def join(
         self, group: str = "db", *, name: str = "", data: bytes = b"", create: bool | None = None, timeout: float = 5.0,
-        wait: float = 0.3, has_machine: bool = False, since: int | None = None, since_in: int = 0,
+        wait: float = 0.3, has_machine: bool = False, since: int | None = None, since_in: tuple[int, int] = (0, 0),
         **attributes: AttributeValue,
     ) -> int:  # fmt: skip
         """Become a provider; ``wait`` for what comes of it. The number of the request."""

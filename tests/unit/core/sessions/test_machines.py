@@ -168,20 +168,45 @@ def test_a_machine_does_not_go_on_in_the_next_group_of_the_same_name() -> None:
     a.join(has_machine=True)
     a.multicast(b"one")
     domain.run(0.2)
-    first, stands_after = a.kinds(JoinedAs)[-1].group, a.kinds(MessagesCame)[-1].seq
+    first, stands_after = a.kinds(JoinedAs)[-1].numbering, a.kinds(MessagesCame)[-1].seq
     a.end()
     domain.run(2.0)
     b.join(has_machine=True)
     b.multicast(b"two", b"three", b"four")
     domain.run(0.2)
-    second = b.kinds(JoinedAs)[-1].group
-    assert first != second
+    second = b.kinds(JoinedAs)[-1].numbering
+    assert first[0] != second[0]
     again = domain.opened("D")
     problem = again.answer(again.join(has_machine=True, since=stands_after, since_in=first))
     assert isinstance(problem, Problem)
-    assert ("failed", "not kept", True) == (problem.family, problem.code, "another" in problem.text)
+    assert ("failed", "not kept", True) == (problem.family, problem.code, "may be another one" in problem.text)
     again.join(has_machine=True, since=b.kinds(MessagesCame)[0].seq, since_in=second)
     assert ([], [b"three", b"four"]) == _began_with(again)
+
+
+def test_a_machine_does_not_go_on_after_an_entry_that_may_have_been_lost_with_a_quorum() -> None:
+    """D may have delivered more than E, the best that is left; E goes on and gives those numbers to other messages."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    a.join(has_machine=True, replicas=1)
+    b.join(has_machine=True)
+    a.multicast(b"one")
+    domain.run(0.2)
+    before, stands_after = b.kinds(JoinedAs)[-1].numbering, b.kinds(MessagesCame)[-1].seq
+    late = domain.opened("F")
+    late.join(has_machine=True, name="in time", since=stands_after, since_in=before)
+    assert ([], []) == _began_with(late)
+    domain.die("D")
+    domain.run(8.0)
+    b.multicast(b"two")
+    domain.run(0.2)
+    problem = late.answer(late.join(has_machine=True, name="too late", since=stands_after, since_in=before))
+    assert isinstance(problem, Problem)
+    assert ("failed", "not kept") == (problem.family, problem.code)
+    late.join(has_machine=True, name="anew")
+    after = late.kinds(JoinedAs)[-1].numbering
+    assert (before[0], True) == (after[0], before[1] < after[1])
+    assert ([], [b"one", b"two"]) == _began_with(late)
 
 
 # --- Earlier messages without a machine ---
