@@ -83,6 +83,18 @@ def test_a_good_sample_ends_with_code_0_and_adds_up_in_the_ledger(tmp_path: Path
     assert "steps and" in out.getvalue()
 
 
+def test_the_ledger_counts_the_worlds_with_groups_and_with_applications(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.ndjson"
+    assert 0 == run(Order(seeds=8, jobs=1, engine=TOY, checked=False, ledger=ledger), io.StringIO())
+    plans = [draw(seed) for seed in range(8)]
+    with_groups = sum(bool(plan.group_habits.groups) for plan in plans)
+    with_applications = sum(bool(plan.application_habits.count) for plan in plans)
+    assert 8 > with_groups > with_applications > 0
+    total = books.sums(ledger)[books.protocol_version()]
+    assert (with_groups, with_applications) == (total.with_groups, total.with_applications)
+    assert f"{with_groups} with groups, {with_applications} with applications" == total.describe()[1]
+
+
 def test_two_processes_share_the_seeds() -> None:
     out = io.StringIO()
     assert 0 == run(Order(seeds=3, first=23, jobs=2, engine=TOY, checked=False), out)

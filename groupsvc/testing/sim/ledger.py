@@ -1,8 +1,9 @@
 """The ledger: one line for every sample of seeds that was run, so that samples of one protocol add up.
 
 "Twenty thousand seeds" means something only for one protocol. So each line says which: the frame version and a
-fingerprint of the engine's sources; and the commit, for people. It also says how often each mark was hit and each
-nemesis came (``marks``, ``faults``); the oldest lines do not, and count for nothing there.
+fingerprint of the engine's sources; and the commit, for people. It also says in how many of the worlds somebody used
+groups and in how many there were applications (``with_groups``, ``with_applications``), and how often each mark was hit
+and each nemesis came (``marks``, ``faults``); older lines do not, and count for nothing there.
 """
 
 from __future__ import annotations
@@ -70,6 +71,8 @@ class Sum:
 
     samples: int = 0
     seeds: int = 0
+    with_groups: int = 0
+    with_applications: int = 0
     failed: int = 0
     simulated_s: int = 0
     marks: dict[str, int] = attrs.field(factory=dict)
@@ -79,6 +82,8 @@ class Sum:
         """One more sample."""
         self.samples += 1
         self.seeds += entry["seeds"]
+        self.with_groups += entry.get("with_groups", 0)
+        self.with_applications += entry.get("with_applications", 0)
         self.failed += len(entry["failed"])
         self.simulated_s += entry.get("simulated_s", 0)
         for mine, more in ((self.marks, entry.get("marks", {})), (self.faults, entry.get("faults", {}))):
@@ -88,6 +93,8 @@ class Sum:
     def describe(self) -> list[str]:
         """A few lines for people."""
         lines = [f"{self.seeds} seeds in {self.samples} samples, {self.failed} failed, {self.simulated_s} simulated s"]
+        if self.with_groups:
+            lines.append(f"{self.with_groups} with groups, {self.with_applications} with applications")
         for word, counts in (("faults", self.faults), ("marks", self.marks)):
             lines.append(
                 f"{word}: " + (", ".join(f"{name} {counts[name]}" for name in sorted(counts)) or "not counted")

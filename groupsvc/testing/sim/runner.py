@@ -52,6 +52,8 @@ class Tally:
     """What all trials add up to."""
 
     seeds: int = 0
+    with_groups: int = 0
+    with_applications: int = 0
     steps: int = 0
     frames: int = 0
     simulated_s: float = 0.0
@@ -62,7 +64,10 @@ class Tally:
 
     def add(self, trial: Trial) -> None:
         """Count one more."""
+        plan = draw(trial.seed)
         self.seeds += 1
+        self.with_groups += plan.group_habits.groups > 0
+        self.with_applications += plan.application_habits.count > 0
         self.steps += trial.steps
         self.frames += trial.frames
         self.simulated_s += trial.simulated_s
@@ -108,6 +113,7 @@ def run(order: Order, out: TextIO = sys.stdout) -> int:
         failed = [trial.seed for trial in tally.failed]
         ledger.append(
             order.ledger, first=order.first, seeds=tally.seeds, failed=failed, result="failed" if failed else "ok",
+            with_groups=tally.with_groups, with_applications=tally.with_applications,
             steps=tally.steps, simulated_s=round(tally.simulated_s), took_s=round(took, 1),
             marks=tally.other_marks, faults=tally.faults,
         )  # fmt: skip
