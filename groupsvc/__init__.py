@@ -19,6 +19,7 @@ import logging
 
 from . import limits
 from .attributes import Batch, GroupAttributes, Phases
+from .barriers import Barrier, Missing, Released
 from .errors import (
     AttributesMismatch,
     BarrierBroken,
@@ -83,6 +84,7 @@ __all__ = [
     "Approved",
     "AttributesChanged",
     "AttributesMismatch",
+    "Barrier",
     "BarrierBroken",
     "Batch",
     "Busy",
@@ -108,6 +110,7 @@ __all__ = [
     "Lost",
     "Message",
     "MessageId",
+    "Missing",
     "NoSuchGroup",
     "NodeInfo",
     "NotAMember",
@@ -124,6 +127,7 @@ __all__ = [
     "Provider",
     "Reason",
     "Rejected",
+    "Released",
     "Responsive",
     "Resumed",
     "Session",

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
 
 from . import clock
 from .attributes import GroupAttributes, Phases
+from .barriers import KnownBarrier, Released
 from .drivers.loop_pump import LoopPump
 from .errors import Failed, GroupServiceError, OutcomeUnknown, UsageError, WouldBlock
 from .events import Event
@@ -30,7 +31,7 @@ from .holding import Held
 from .known_group import JoinedGroup, KnownGroup, not_of_a_watcher
 from .machines import Since, StateMachine, tell_group
 from .sansio import arguments as check
-from .sansio import asking
+from .sansio import asking, rounds
 from .sansio.asking import DomainStatus, GroupInfo
 from .sansio.event_buffer import EventBuffer
 from .sansio.membership_machine import Membership
@@ -41,7 +42,7 @@ from .views import Provider
 from .voting import Answer, Outcome, Proposal, _Manual
 from .voting_words import Vote
 
-__all__ = ["Group", "Session", "Subscription", "connect"]
+__all__ = ["Barrier", "Group", "Session", "Subscription", "connect"]
 
 OnProposal = Callable[[Proposal], Vote | Answer | Awaitable[Vote | Answer | None] | None]
 OnState = TypeVar("OnState", bound=Callable[[SessionState], object])
@@ -310,6 +311,18 @@ class Subscription(Reader):
         return f"<aio.Subscription to {self.name!r}>"
 
 
+class Barrier(KnownBarrier):
+    """One barrier of one group."""
+
+    async def wait(self, payload: bytes = b"", *, timeout: float | None = None) -> Released:
+        """Come, and wait until everybody has; ``BarrierBroken`` if that cannot be, or not in time."""
+        return cast(Released, await self._come(self._terms, payload, False, timeout))
+
+    async def reset(self, *, timeout: float | None = None) -> None:
+        """Make a broken barrier whole again: done when all parties have called this. If it is not broken: nothing."""
+        await self._come(self._terms, b"", True, timeout)
+
+
 class Group(Reader, JoinedGroup):
     """A provider of a group: me. An async context manager that leaves, or on an exception says goodbye."""
 
@@ -460,6 +473,21 @@ class Group(Reader, JoinedGroup):
             return True
         upto = applying.queued
         return await self._pump.wait_until(lambda: applying.done >= upto, until)
+
+    def barrier(
+        self, name: str = "", *, parties: int | None = None, on_failure: Literal["break", "continue"] = "break"
+    ) -> Barrier:
+        """A barrier of this group; everybody who comes to it says the same about it.
+
+        It takes so many parties, or all providers. If one of them dies the round breaks, or goes on without it.
+        """
+        return Barrier(rounds.terms(self.name, name, parties, on_failure), self._come)
+
+    async def _come(self, terms: rounds.BarrierTerms, payload: object, resets: bool, timeout: float | None) -> Any:
+        rounds.check_may_wait(self.name, is_callback=self._pump.is_callback)
+        wait = check.seconds(timeout, self._default_timeout)
+        start = rounds.come(self._pump.machine, self._membership, terms, payload, wait, resets=resets)
+        return await self._pump.finish(start, wait)
 
     async def outcome(self, proposal_id: str, *, timeout: float | None = None) -> Outcome:
         """How a proposal ended, asked afterwards; ``OutcomeUnknown`` if it has not ended, or too long ago."""

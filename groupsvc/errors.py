@@ -19,7 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from .views import View
+    from .sansio.rounds import Missing
+    from .views import Provider, View
     from .voting import Outcome
 
 
@@ -92,7 +93,36 @@ class WouldBlock(Failed):
 
 
 class BarrierBroken(Failed):
-    """A round of a barrier ended without releasing anybody."""
+    """A round of a barrier ended without releasing anybody, the same for all who came; it stays broken until reset.
+
+    ``why`` is "timeout", "cancelled", "failure", "left", "mismatch" or "too_large", and ``who`` did it. Of ``expected``
+    parties these have ``arrived`` and these providers are ``missing`` (each with whether it responds); ``never_came``
+    is how many more it takes than there are providers. The first one had ``waited`` so many seconds.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        group: str | None = None,
+        round: int = 0,
+        expected: int = 0,
+        arrived: tuple[Provider, ...] = (),
+        missing: tuple[Missing, ...] = (),
+        never_came: int = 0,
+        why: str = "",
+        who: tuple[Provider, ...] = (),
+        waited: float = 0.0,
+    ) -> None:
+        super().__init__(message, group=group)
+        self.round = round
+        self.expected = expected
+        self.arrived = arrived
+        self.missing = missing
+        self.never_came = never_came
+        self.why = why
+        self.who = who
+        self.waited = waited
 
 
 class LockLost(Failed):

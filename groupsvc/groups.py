@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from . import clock
 from .attributes import Batch, GroupAttributes, Phases
+from .barriers import Barrier
 from .errors import Failed, GroupServiceError, OutcomeUnknown, WouldBlock
 from .events import Event
 from .holding import Held
 from .known_group import JoinedGroup, KnownGroup, not_of_a_watcher
 from .sansio import arguments as check
-from .sansio import asking
+from .sansio import asking, rounds
 from .sansio.event_buffer import EventBuffer
 from .sansio.membership_machine import Membership
 from .sansio.own_messages import MessageId
@@ -284,6 +285,23 @@ class Group(Reader, JoinedGroup):
             return True
         upto = applying.queued
         return self._pump.wait_until(lambda: applying.done >= upto, until)
+
+    # --- Barriers ---
+
+    def barrier(
+        self, name: str = "", *, parties: int | None = None, on_failure: Literal["break", "continue"] = "break"
+    ) -> Barrier:
+        """A barrier of this group; everybody who comes to it says the same about it.
+
+        It takes so many parties, or all providers. If one of them dies the round breaks, or goes on without it.
+        """
+        return Barrier(rounds.terms(self.name, name, parties, on_failure), self._come)
+
+    def _come(self, terms: rounds.BarrierTerms, payload: object, resets: bool, timeout: float | None) -> Any:
+        rounds.check_may_wait(self.name, is_callback=self._pump.is_callback)
+        wait = check.seconds(timeout, self._default_timeout)
+        start = rounds.come(self._pump.machine, self._membership, terms, payload, wait, resets=resets)
+        return self._pump.finish(start, wait)
 
     # --- Questions ---
 

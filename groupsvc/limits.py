@@ -6,6 +6,8 @@ They are settled where both halves find them: ``groupsvc.wire.limits``, each wit
 from __future__ import annotations
 
 from .wire.limits import (
+    BARRIER_NAME_CHARS_MAX,
+    BARRIER_PAYLOAD_BYTES_MAX,
     CHECKPOINT_BLOCK_BYTES_MAX,
     CHECKPOINT_BYTES_MAX,
     EVENTS_MAX,
@@ -21,12 +23,15 @@ from .wire.limits import (
     REASON_CHARS_MAX,
     REQUESTS_WAITING_MAX,
     RESPONSIVE_S,
+    ROUND_BYTES_MAX,
     SESSION_ALIVE_S,
     SESSION_NAME_CHARS_MAX,
     SESSIONS_MAX,
 )
 
 __all__ = [
+    "BARRIER_NAME_CHARS_MAX",
+    "BARRIER_PAYLOAD_BYTES_MAX",
     "CHECKPOINT_BLOCK_BYTES_MAX",
     "CHECKPOINT_BYTES_MAX",
     "EVENTS_MAX",
@@ -42,6 +47,7 @@ __all__ = [
     "REASON_CHARS_MAX",
     "REQUESTS_WAITING_MAX",
     "RESPONSIVE_S",
+    "ROUND_BYTES_MAX",
     "SESSIONS_MAX",
     "SESSION_ALIVE_S",
     "SESSION_NAME_CHARS_MAX",

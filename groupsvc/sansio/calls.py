@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import DaemonUnreachable, GroupServiceError, PeerProtocolError, TimedOut
-from ..wire.client_messages import AnyAnswer, Problem
+from ..wire.client_messages import AnyAnswer, AnyClientRequest, Problem
 from .problems import error_of, no_answer
 
 REPLY_SLACK_S = 0.5
@@ -39,6 +39,7 @@ class Call:
         "ids",
         "is_done",
         "on_done",
+        "take_back",
         "what",
     )
 
@@ -61,6 +62,7 @@ class Call:
         self.is_done = False
         self.error: BaseException | None = None
         self.on_done: Callable[[], None] | None = None
+        self.take_back: Callable[[int], AnyClientRequest] | None = None  # what is said if nobody waits for it any more
         self._expected = expected
         self._convert = convert
         self._result: Any = None

@@ -85,7 +85,7 @@ class Membership:
         self._start_seq = view.seq
         self._parted: dict[notices.ProviderId, Provider] = {}  # who left with the entry in hand
         self._view = self._start_from(view)
-        self.me = None if my_id is None else self._who(my_id)
+        self.me = None if my_id is None else self.who(my_id)
         self._proposal: Proposal | None = None
         self._last_vote = (0, 0)  # ballot and phase
 
@@ -118,7 +118,7 @@ class Membership:
 
     def outcome(self, found: notices.Outcome, seq: int) -> Outcome:
         """An outcome, with the view of its entry if that is the newest."""
-        return outcome_of(self.group, found, self._who, self.view if seq == self.seq else None)
+        return outcome_of(self.group, found, self.who, self.view if seq == self.seq else None)
 
     def _start_from(self, view: notices.GroupView) -> View:
         self._providers = {one.id: provider_of(one) for one in view.providers}
@@ -131,7 +131,8 @@ class Membership:
         """Whether that is its machine."""
         return self.applying is not None and self.applying.machine is machine
 
-    def _who(self, id: notices.ProviderId) -> Provider:
+    def who(self, id: notices.ProviderId) -> Provider:
+        """Whom this id stands for, as far as is known here."""
         return self._providers.get(id) or self._parted.get(id) or stranger(id)
 
     # --- What is told ---
@@ -165,7 +166,7 @@ class Membership:
 
     def _show_messages(self, seq: int, sender: notices.ProviderId, payloads: tuple[bytes, ...]) -> None:
         if self.buffer is not None or self.applying is not None:
-            provider = self._who(sender) if sender[2] else None
+            provider = self.who(sender) if sender[2] else None
             self._append(MessageRun(self.group, seq, provider, text_of(sender), payloads, self._view))
 
     def missed(self, count: int, view: notices.GroupView) -> None:
@@ -321,7 +322,7 @@ class Membership:
             self._proposal = None
 
     def _event(self, notice: notices.AnyNotice) -> events.Event | None:
-        seq, view, group, who = self.seq, self.view, self.group, self._who
+        seq, view, group, who = self.seq, self.view, self.group, self.who
         match notice:
             case notices.Joined():
                 joined = tuple(who(one.id) for one in notice.providers)
@@ -358,9 +359,9 @@ class Membership:
     def _open(self, opened: notices.PhaseOpened, now: float) -> None:
         has_a_vote = self.my_id in opened.electorate
         proposal = proposal_of(
-            self.group, opened.subject, self._who, ballot=opened.ballot, phase=opened.phase,
-            messages=messages_of(opened.messages, self._who), time_limit=opened.time_limit,
-            electorate=tuple(self._who(one) for one in opened.electorate), deadline=now + opened.time_limit,
+            self.group, opened.subject, self.who, ballot=opened.ballot, phase=opened.phase,
+            messages=messages_of(opened.messages, self.who), time_limit=opened.time_limit,
+            electorate=tuple(self.who(one) for one in opened.electorate), deadline=now + opened.time_limit,
             cast=(lambda this, answer: self._speaker.cast(self, this, answer)) if has_a_vote else None,
         )  # fmt: skip
         self._proposal = proposal

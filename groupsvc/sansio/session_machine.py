@@ -399,6 +399,8 @@ class SessionMachine:
         """Whoever waited for it was interrupted; what it has entered meanwhile is nobody's, and left again."""
         if not call.is_done:
             self._calls.abandon(call)
+            if call.take_back is not None:
+                self.say(call.take_back(self.next_id()))
         elif call.error is None and isinstance(call.result, Membership) and not call.result.has_ended:
             self.say(wire.GoodbyeAsk(self.next_id(), call.result.number))
             self.part(call.result, "whoever joined was interrupted")

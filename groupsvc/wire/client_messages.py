@@ -21,7 +21,7 @@ import msgspec
 
 from .codec import Codec
 from .kinds import Kind
-from .notices import AnyNotice, AttributeValue, DefaultVote, GroupView, Outcome, ProposalId, ProviderId, Vote
+from .notices import AnyNotice, AttributeValue, DefaultVote, GroupView, Outcome, ProposalId, ProviderId, Round, Vote
 
 CLIENT_PROTOCOL_VERSION = 1
 
@@ -315,6 +315,30 @@ class SealCheckpoint(ClientRequest, tag=int(Kind.SEAL_CHECKPOINT)):
     blocks: int
 
 
+class BarrierAsk(ClientRequest, tag=int(Kind.BARRIER_ASK)):
+    """A provider comes to a barrier and waits for the end of the round; or, with ``resets``, wants a broken one reset.
+
+    ``parties``: how many it takes, 0: all providers. When the time is up the round breaks. Answered by ``RoundIs``.
+    """
+
+    id: int
+    member: int
+    barrier: str
+    parties: int
+    on_failure: Literal["break", "continue"]
+    payload: bytes
+    resets: bool
+    timeout: float
+
+
+class BreakAsk(ClientRequest, tag=int(Kind.BREAK_ASK)):
+    """The provider that waits at this barrier does not want to any more: the round breaks."""
+
+    id: int
+    member: int
+    barrier: str
+
+
 # --- Replies ----------------------------------------------------------------------------------------
 
 
@@ -517,6 +541,14 @@ class SnapshotWanted(ClientReply, tag=int(Kind.SNAPSHOT_WANTED)):
     seq: int
 
 
+class RoundIs(ClientReply, tag=int(Kind.ROUND_IS)):
+    """How the round of a barrier ended to which somebody came, and by which entry."""
+
+    id: int
+    seq: int
+    round: Round
+
+
 class SessionNews(ClientReply, tag=int(Kind.SESSION_NEWS)):
     """The node has no lease, has one again, or everything that the session had is lost."""
 
@@ -562,11 +594,12 @@ AnyClientRequest = (
     | OpenSession | ResumeSession | CloseSession | SessionAlive
     | JoinAsk | SubscribeAsk | LeaveAsk | GoodbyeAsk | ChangeStateAsk | SendAsk | ExpelAsk | ChangeAttributesAsk
     | CastVote | Multicast | SubmitOutside | CatchUpAsk | OutcomeAsk | GroupsAsk | WhyAsk | Overrun
-    | StoreBlock | SealCheckpoint
+    | StoreBlock | SealCheckpoint | BarrierAsk | BreakAsk
 )  # fmt: skip
 AnyAnswer = (
     Welcome | Status | GroupRecord | ConfigValue | Done | Problem
     | SessionIs | SessionAliveAck | JoinedAs | Subscribed | OutcomeIs | CaughtUp | GroupsAre | OutcomesAre
+    | RoundIs
 )  # fmt: skip
 AnyTelling = (
     Told | MessagesCame | MemberLost | NoticesMissed | SessionNews | CheckpointBlock | CheckpointTold | SnapshotWanted

@@ -83,6 +83,7 @@ class Kind(enum.IntEnum):
 
     # Process groups.
     VOTES = 80
+    WAITS = 81
 
     # Application to daemon.
     HELLO = 100
@@ -123,6 +124,8 @@ class Kind(enum.IntEnum):
     OVERRUN = 159
     STORE_BLOCK = 160
     SEAL_CHECKPOINT = 161
+    BARRIER_ASK = 162
+    BREAK_ASK = 163
 
     # Daemon to application, within a session.
     SESSION_IS = 180
@@ -141,3 +144,4 @@ class Kind(enum.IntEnum):
     CHECKPOINT_BLOCK = 193
     CHECKPOINT_TOLD = 194
     SNAPSHOT_WANTED = 195
+    ROUND_IS = 196

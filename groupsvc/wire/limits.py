@@ -81,6 +81,17 @@ GRACE_S = 3.0
 OUTCOMES_KEPT = 100
 """Outcomes of a group that can be asked for afterwards: they are part of every checkpoint."""
 
+# --- Barriers ---
+
+BARRIER_NAME_CHARS_MAX = 200
+"""As group names."""
+
+BARRIER_PAYLOAD_BYTES_MAX = 16 * 1024
+"""What one party brings to a barrier for all the others."""
+
+ROUND_BYTES_MAX = 4 * 1024 * 1024
+"""What all of them bring: the end of a round is one entry, and fits into a frame."""
+
 # --- State machines of applications ---
 
 CHECKPOINT_BLOCK_BYTES_MAX = 1024 * 1024

@@ -108,6 +108,24 @@ class Outcome(Value, kw_only=True):
     defaults: tuple[tuple[int, Cast], ...] = ()  # cast by default in earlier phases, with the phase; the newest of them
 
 
+RoundEnd = Literal["released", "broken", "reset"]
+BrokenBy = Literal["", "timeout", "cancelled", "failure", "left", "mismatch", "too_large"]
+
+
+class Round(Value, kw_only=True):
+    """How a round of a barrier ended: the same for everybody who came to it."""
+
+    barrier: str
+    number: int
+    end: RoundEnd
+    parties: int = 0  # how many it takes; 0: all providers
+    arrived: tuple[tuple[ProviderId, bytes], ...] = ()  # with what they brought, in the order of the providers
+    broken_by: BrokenBy = ""
+    who: tuple[ProviderId, ...] = ()  # whose doing that was
+    missing: tuple[tuple[ProviderId, bool], ...] = ()  # providers that had not come, and whether they answer
+    waited: float = 0.0  # seconds since the first one came, as the leader saw it
+
+
 class Notice(Value):
     """The common form; ``seq`` is the entry."""
 

@@ -44,6 +44,7 @@ from .peer_messages import (
     DOMAIN_STREAM,
     AliveAck,
     Answered,
+    ForChair,
     Goodbye,
     LeaderAlive,
     NodeList,
@@ -53,7 +54,6 @@ from .peer_messages import (
     Suspect,
     Tell,
     Unwelcome,
-    Votes,
 )
 from .records import NO_DOMAIN, NodeRecord, Stored
 from .sessions.sessions import Sessions
@@ -234,8 +234,8 @@ class Engine:
             self._newest[name] = max(incarnation, self._newest.get(name, 0))
 
     def _on_message(self, sender: Sender, message: PeerMessage) -> None:
-        if isinstance(message, Votes):
-            self.processes.on_votes(sender, message)
+        if isinstance(message, ForChair):
+            self.processes.on_message(sender, message)
             return
         if isinstance(message, StreamMessage) and message.stream != DOMAIN_STREAM:
             self.groups.on_message(sender, message)

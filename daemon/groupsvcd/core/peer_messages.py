@@ -13,7 +13,7 @@ import msgspec
 from groupsvc.wire.codec import Codec
 from groupsvc.wire.kinds import Kind
 
-from .groups.papers import Paper
+from .groups.papers import Paper, Waiter
 from .stream.entries import Piece
 from .views import AttributeValue, NodeId, View, Views
 
@@ -559,12 +559,22 @@ class Orphan(PeerMessage, tag=int(Kind.ORPHAN)):
     delivered: int
 
 
-class Votes(StreamMessage, tag=int(Kind.VOTES)):
+class ForChair(StreamMessage):
+    """What only who leads a process group can make use of."""
+
+
+class Votes(ForChair, tag=int(Kind.VOTES)):
     """All that the providers of my node have voted so far in this phase of a ballot."""
 
     ballot: int
     phase: int
     papers: tuple[Paper, ...]
+
+
+class Waits(ForChair, tag=int(Kind.WAITS)):
+    """Providers of my node that wait at barriers: those that have just come, or all of them."""
+
+    waiters: tuple[Waiter, ...]
 
 
 AnyPeerMessage = (
@@ -575,7 +585,7 @@ AnyPeerMessage = (
     | CheckpointHeld | BlockAsk | Block
     | Ask | Tell | Answered
     | Grant | GroupIs | Insert | Inserted | InsertRefused | Leave | Left | Complaint | Orphan
-    | Votes
+    | Votes | Waits
 )  # fmt: skip
 
 PEER_CODEC: Codec[AnyPeerMessage] = Codec(AnyPeerMessage)

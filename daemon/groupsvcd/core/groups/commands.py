@@ -20,7 +20,7 @@ from typing import Literal
 
 import msgspec
 
-from groupsvc.wire.notices import AttributeValue, Cast, DefaultVote, ProviderId
+from groupsvc.wire.notices import AttributeValue, BrokenBy, Cast, DefaultVote, ProviderId, RoundEnd
 
 FailureCause = Literal["failure", "goodbye", "overrun"]
 """Why a provider is no more, as far as its own node can tell. That a node is no more, the stream says."""
@@ -165,7 +165,20 @@ class NodesGone(Ruling, frozen=True, tag=3):
     nodes: tuple[tuple[str, int], ...]
 
 
-AnyRuling = PhaseEnded | WindowEnded | NodesGone
+class RoundEnded(Ruling, frozen=True, kw_only=True, tag=4):
+    """A round of a barrier is over, with those who have arrived. Whether it still fits, everybody sees for himself."""
+
+    barrier: str
+    round: int
+    end: RoundEnd
+    parties: int  # how many it takes; 0: all providers
+    arrived: tuple[tuple[ProviderId, bytes], ...]
+    broken_by: BrokenBy = ""
+    who: tuple[ProviderId, ...] = ()
+    waited: float = 0.0
+
+
+AnyRuling = PhaseEnded | WindowEnded | NodesGone | RoundEnded
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 _command_decoder: msgspec.msgpack.Decoder[AnyCommand] = msgspec.msgpack.Decoder(AnyCommand)

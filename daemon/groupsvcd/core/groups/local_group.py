@@ -38,13 +38,14 @@ from groupsvc.wire.notices import (
 from ..nodegroups.controls import Ruled, decode_control
 from ..nodegroups.roll import decode_checkpoint
 from ..nodegroups.user import HAS_ENDED, WhyNot
-from ..peer_messages import Votes
+from ..peer_messages import ForChair, Votes, Waits
 from ..stream.entries import Entry, Run, runs_of
 from ..views import AttributeValue, NodeId
 from . import commands as cmd
 from .archive import Kept
 from .ballot_box import BallotBox, VoteProblem
 from .ballots import Ballot
+from .barriers import Barriers
 from .chair import Chair
 from .line import RETRY_S, Line
 from .papers import Paper
@@ -98,6 +99,7 @@ class LocalGroup:
         self._retry_at = math.inf
         self._box = BallotBox(groups.timers)
         self._chair: Chair | None = None
+        self.barriers = Barriers(groups, self)
         self._answers: dict[int, bool] = {}  # whether providers answer, of whom that was asked
         self._saying: set[int] = set()  # of whom that is on its way
         self._errands: dict[int, Callable[[str], None]] = {}  # who waits for the stream, and is told if it is lost
@@ -132,6 +134,7 @@ class LocalGroup:
 
     def is_no_more(self, number: int, cause: cmd.FailureCause) -> None:
         """A process has ended, or says goodbye."""
+        self.barriers.drop(number)
         if self._processes.pop(number, None) is not None:
             self._submit(cmd.encode(cmd.ProvidersFailed(((number, cause),))))
 
@@ -306,9 +309,15 @@ class LocalGroup:
         else:
             self._groups.send_to_leader(self, Votes(self.id, running.id, running.phase, papers))
 
-    def on_votes(self, node: NodeId, votes: Votes) -> None:
-        """Votes of another node, or of this one by another way."""
+    def on_message(self, node: NodeId, message: ForChair) -> None:
+        """Another node tells who leads; or this one, by another way."""
         self.look_who_leads()
+        if isinstance(message, Votes):
+            self._on_votes(node, message)
+        elif isinstance(message, Waits):
+            self.barriers.on_waits(node, message.waiters)
+
+    def _on_votes(self, node: NodeId, votes: Votes) -> None:
         if self._chair is not None:
             self._groups.look_at(self)
             self._chair.take(node, votes.ballot, votes.phase, votes.papers)
@@ -366,6 +375,7 @@ class LocalGroup:
         if has_changed:  # by plain messages nobody's turn comes, and nothing ends
             self._groups.look_at(self)
             self.look_who_leads()
+            self.barriers.look()
             self.leave_if_idle()
 
     def _apply(self, seq: int, run: Run, body: bytes) -> None:
@@ -423,6 +433,7 @@ class LocalGroup:
         self.look_who_leads()
         self._box.hurry()
         self._send_votes()
+        self.barriers.leader_changed()
 
     def lost(self, reason: str) -> None:
         """This node carries the group no longer."""
@@ -440,6 +451,7 @@ class LocalGroup:
             self._groups.arrivals.lost(self, reason)
         for failed in errands.values():
             failed(reason)
+        self.barriers.lose(reason)
         for decided in proposals.values():
             decided(None)
         for listener in (*processes.values(), *subscribers.values()):
@@ -459,6 +471,7 @@ class LocalGroup:
         group.seq = max(group.seq, seq)
         self.group = group
         self._chair = None
+        self.barriers.start_again()
         if self.is_in:
             self._groups.lost_entries(self)
 
@@ -511,6 +524,7 @@ class LocalGroup:
         for provider in left.providers:
             if provider[:2] == self._groups.me:
                 self._processes.pop(provider[2], None)
+                self.barriers.drop(provider[2])
                 self._told_in.discard(provider[2])
                 self._saying.discard(provider[2])
                 self._answers.pop(provider[2], None)
@@ -538,13 +552,14 @@ class LocalGroup:
         elif self._chair is None:
             self._chair = Chair(self.group, lambda body: self._groups.rule(self, body), self._groups.is_gone)
             self._send_votes()
+        self.barriers.lead(leads=leads)
         if self._chair is not None:
             self._chair.look(self._groups.now)
 
     @property
     def deadline(self) -> float:
         """When something is to be done without a message."""
-        at = min(self._box.repeat_at, self._retry_at)
+        at = min(self._box.repeat_at, self._retry_at, self.barriers.deadline)
         return at if self._chair is None else min(at, self._chair.deadline)
 
     def tick(self) -> None:
@@ -554,6 +569,7 @@ class LocalGroup:
             self._send_votes()
         if self._groups.now >= self._retry_at:
             self._move_line()
+        self.barriers.tick()
 
 
 _head = itemgetter(slice(cmd.MESSAGE_HEAD_BYTES))

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
-from groupsvc.wire.notices import ProposalId, ProviderId
+from groupsvc.wire.notices import Kind, ProposalId, ProviderId
 
 from . import commands as cmd
 from .commands import AnyProposal
+
+BATCH_BYTES_MAX = 1024 * 1024
+"""Data of those who join with one ballot: everybody is told of it in one frame. Who comes after that has the next."""
+
+_KINDS: dict[type, Kind] = {
+    cmd.Join: "join",
+    cmd.Leave: "leave",
+    cmd.Expel: "expel",
+    cmd.ChangeState: "state",
+    cmd.SendMessage: "message",
+    cmd.ChangeAttributes: "attributes",
+}
 
 
 @attrs.frozen
@@ -24,6 +38,11 @@ class Pending:
         return (*self.id[:2], self.command.provider)
 
     @property
+    def kind(self) -> Kind:
+        """What the ballot about it is."""
+        return _KINDS[type(self.command)]
+
+    @property
     def size(self) -> int:
         """Of what is proposed, in bytes."""
         command = self.command
@@ -37,3 +56,15 @@ class Pending:
     def fails_if_busy(self) -> bool:
         """Whether its proposer does not want to wait."""
         return not isinstance(self.command, cmd.Join) and self.command.fail_if_busy
+
+
+def fitting(joins: Iterable[Pending]) -> list[Pending]:
+    """The first of these that fit into one ballot: at least one."""
+    batch: list[Pending] = []
+    size = 0
+    for one in joins:
+        size += one.size
+        if batch and size > BATCH_BYTES_MAX:
+            break
+        batch.append(one)
+    return batch

@@ -23,7 +23,7 @@ Nothing here has a clock, and no dict is iterated in an order that depends on an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -64,9 +64,10 @@ from ..views import NodeId
 from . import commands as cmd
 from .archive import Archive, StoredArchive
 from .ballots import Ballot, Verdict, reason_of, verdict_of
-from .commands import BY_DEFAULT, ONE_PHASE, NodesGone, PhaseEnded, WindowEnded
+from .commands import BY_DEFAULT, ONE_PHASE, NodesGone, PhaseEnded, RoundEnded, WindowEnded
 from .ledger import Ledger
-from .pending import Pending
+from .pending import Pending, fitting
+from .rounds import Rounds, StoredRounds
 from .rules import Rules
 
 QUEUE_MAX = 10_000
@@ -74,9 +75,6 @@ QUEUE_MAX = 10_000
 
 QUEUE_BYTES_MAX = 16 * 1024 * 1024
 """What is proposed by them, in bytes: every member keeps it, and so does every checkpoint."""
-
-BATCH_BYTES_MAX = 1024 * 1024
-"""Data of those who join with one ballot: everybody is told of it in one frame. Who comes after that has the next."""
 
 PROVIDERS_MAX = 10_000
 """Providers and joiners of one group: every ballot names them all."""
@@ -103,6 +101,7 @@ class Stored(msgspec.Struct, frozen=True, array_like=True):
     founding: dict[str, AttributeValue] | None = None
     held_back: tuple[ProviderId, ...] = ()
     archive: StoredArchive | None = None
+    rounds: StoredRounds | None = None
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -129,6 +128,7 @@ class ProcessGroup:
         self.ready: dict[Literal["joins", "leaves"], int] = {"joins": 0, "leaves": 0}  # what was batched until there
         self.ledger = Ledger()
         self.archive = Archive() if self.rules.has_machines else None
+        self.rounds = Rounds()
         self._told: list[AnyNotice] = []
         self.has_ended = False  # its last provider has left, and nobody joined with the same entry
         self._had_ended = False  # before this entry
@@ -139,6 +139,11 @@ class ProcessGroup:
         return GroupView(
             self.seq, self.fence, tuple(self.providers.values()), self.state, self.state_version, self.default_vote
         )
+
+    @property
+    def living(self) -> int:
+        """How many providers are not known to be no more."""
+        return len(self.providers) - len(self.failing)
 
     # --- Entries ---
 
@@ -186,6 +191,9 @@ class ProcessGroup:
             self.ready[ruling.what] = max(self.ready[ruling.what], ruling.upto)
         elif isinstance(ruling, NodesGone):
             self.held_back = {one: None for one in self.held_back if one[:2] not in ruling.nodes}
+        elif isinstance(ruling, RoundEnded):
+            living = {one: None for one in self.providers if one not in self.failing}
+            self.rounds.apply(seq, ruling, living, self.unresponsive)
         else:
             self._phase_ended(ruling)
         return self._end()
@@ -221,7 +229,7 @@ class ProcessGroup:
             tuple(sorted(self.unresponsive)), self.state, self.state_version, self.default_vote, tuple(self.queue),
             self.ballot, self.fence, self.ready["joins"], self.ready["leaves"], self.ledger.outcomes,
             self.has_ended, self._founding, tuple(self.held_back),
-            None if self.archive is None else self.archive.stored(),
+            None if self.archive is None else self.archive.stored(), self.rounds.stored(),
         )  # fmt: skip
         return _encoder.encode(stored)
 
@@ -241,6 +249,7 @@ class ProcessGroup:
         self._founding = stored.attributes if stored.founding is None else stored.founding
         self.held_back = dict.fromkeys(stored.held_back)
         self.archive = None if stored.archive is None else Archive.of(stored.archive)
+        self.rounds = Rounds(stored.rounds)
 
     # --- Messages, and what machines make of them ---
 
@@ -249,7 +258,7 @@ class ProcessGroup:
         self.keep(self.seq, sender, (payload,))
 
     def _take_checkpoint(self, provider: ProviderId, command: cmd.StoreBlock | cmd.SealCheckpoint) -> None:
-        if self.archive is None or not self._has_a_say(provider):
+        if self.archive is None or not self.has_a_say(provider):
             return
         if isinstance(command, cmd.StoreBlock):
             self.archive.take_block(self.seq, provider, command.at, command.index, command.block)
@@ -269,9 +278,10 @@ class ProcessGroup:
     # --- Deaths ---
 
     def _is_heard(self, sender: ProviderId) -> bool:
-        return self._has_a_say(sender) or (sender[2] == 0 and not self.has_ended)  # 0: of somebody who is no member
+        return self.has_a_say(sender) or (sender[2] == 0 and not self.has_ended)  # 0: of somebody who is no member
 
-    def _has_a_say(self, provider: ProviderId) -> bool:
+    def has_a_say(self, provider: ProviderId) -> bool:
+        """Whether this is a provider that is not known to be no more."""
         return provider in self.providers and provider not in self.failing
 
     def _is_no_more(self, process: ProviderId, cause: Cause) -> None:
@@ -280,6 +290,7 @@ class ProcessGroup:
         ballot = self.ballot
         if process in self.providers and process not in self.failing:
             self.failing[process] = (cause, self.seq)
+            self.rounds.died(self.seq, process)
             if self.archive is not None:
                 self.archive.forget(process)
             self._told.append(Failing(self.seq, process, cause))
@@ -297,7 +308,7 @@ class ProcessGroup:
 
     def _nodes_are_no_more(self, nodes: tuple[NodeId, ...], *, may_hold: bool) -> None:
         for process in self.processes_of(nodes):
-            if may_hold and self._has_a_say(process):
+            if may_hold and self.has_a_say(process):
                 self.held_back[process] = None
             self._is_no_more(process, "node_failure")
 
@@ -309,7 +320,7 @@ class ProcessGroup:
         return [one for one in known if one[:2] in nodes]
 
     def _responds(self, provider: ProviderId, *, does: bool) -> None:
-        if self._has_a_say(provider) and does == (provider in self.unresponsive):
+        if self.has_a_say(provider) and does == (provider in self.unresponsive):
             (self.unresponsive.discard if does else self.unresponsive.add)(provider)
             self._told.append(Responsive(self.seq, provider, does))
 
@@ -327,7 +338,7 @@ class ProcessGroup:
             self._told.append(Refused(self.seq, pending.id, "full"))
         elif is_join:
             self.queue.append(pending)
-        elif not self._has_a_say(pending.proposer):
+        elif not self.has_a_say(pending.proposer):
             self._told.append(Refused(self.seq, pending.id, "not_a_member"))
         elif pending.fails_if_busy and (self.ballot is not None or self._next_kind() is not None):
             self._told.append(Refused(self.seq, pending.id, "busy"))
@@ -355,7 +366,7 @@ class ProcessGroup:
             return []
         joins = [one for one in self.queue if isinstance(one.command, cmd.Join)]
         if self.rules.batches("joins") and self.providers:
-            return _fitting(one for one in joins if one.seq <= self.ready["joins"])
+            return fitting(one for one in joins if one.seq <= self.ready["joins"])
         return joins[:1]
 
     def _rest(self) -> list[Pending]:
@@ -377,7 +388,7 @@ class ProcessGroup:
         if self._joins():
             return "join"
         rest = self._rest()
-        return KINDS[type(rest[0].command)] if rest else None
+        return rest[0].kind if rest else None
 
     def _take_turns(self) -> None:
         """Open ballots, and decide what needs none, until one runs or nobody waits."""
@@ -426,7 +437,7 @@ class ProcessGroup:
         for pending in rest:
             self.queue.remove(pending)
         subject = Subject(
-            kind=KINDS[type(command)], proposals=tuple(one.id for one in rest),
+            kind=first.kind, proposals=tuple(one.id for one in rest),
             proposer=first.proposer if len(rest) == 1 else None,
         )  # fmt: skip
         match command:
@@ -568,6 +579,7 @@ class ProcessGroup:
             self.rules = Rules(self._founding)
             self.default_vote = self.rules.default_vote
             self.archive = Archive(self.seq) if self.rules.has_machines else None
+            self.rounds.start_again()
             self.has_ended = True
         for (cause, code), providers in alike.items():
             self._told.append(Left(self.seq, tuple(providers), cause, self.fence, code, subject.reason))
@@ -576,25 +588,3 @@ class ProcessGroup:
             self.state, self.state_version = b"", self.state_version + 1
             self._told.append(StateChanged(self.seq, self.state, self.state_version))
         self._refuse([one for one in self.queue if one.proposer in leaving], "not_a_member")
-
-
-def _fitting(joins: Iterable[Pending]) -> list[Pending]:
-    """The first of these that fit into one ballot: at least one."""
-    batch: list[Pending] = []
-    size = 0
-    for one in joins:
-        size += one.size
-        if batch and size > BATCH_BYTES_MAX:
-            break
-        batch.append(one)
-    return batch
-
-
-KINDS: dict[type, Kind] = {
-    cmd.Join: "join",
-    cmd.Leave: "leave",
-    cmd.Expel: "expel",
-    cmd.ChangeState: "state",
-    cmd.SendMessage: "message",
-    cmd.ChangeAttributes: "attributes",
-}

@@ -19,7 +19,7 @@ from ..nodegroups.phases import Phase
 from ..nodegroups.seat import Seat
 from ..nodegroups.user import Application, Form
 from ..parameters import Timers
-from ..peer_messages import PeerMessage, Votes
+from ..peer_messages import ForChair, PeerMessage
 from ..turn import Turn
 from ..views import AttributeValue, NodeId
 from .arrivals import Arrival, Arrivals
@@ -213,11 +213,11 @@ class ProcessGroups:
 
     # --- Messages, and time ---
 
-    def on_votes(self, sender: Sender, votes: Votes) -> None:
-        """Votes of another node."""
-        local = self._by_id.get(votes.stream)
+    def on_message(self, sender: Sender, message: ForChair) -> None:
+        """Something of another node for who leads a group."""
+        local = self._by_id.get(message.stream)
         if local is not None:
-            local.on_votes((sender.name, sender.incarnation), votes)
+            local.on_message((sender.name, sender.incarnation), message)
 
     def is_gone(self, node: NodeId) -> bool:
         """Whether this incarnation certainly holds nothing any more, as far as we know.

@@ -14,6 +14,8 @@ from groupsvc.wire.client_messages import (
     SINCE_CHECKPOINT,
     SINCE_NOW,
     AnyClientRequest,
+    BarrierAsk,
+    BreakAsk,
     CastVote,
     ChangeAttributesAsk,
     ChangeStateAsk,
@@ -29,6 +31,8 @@ from groupsvc.wire.client_messages import (
     WhyAsk,
 )
 from groupsvc.wire.limits import (
+    BARRIER_NAME_CHARS_MAX,
+    BARRIER_PAYLOAD_BYTES_MAX,
     CHECKPOINT_BLOCK_BYTES_MAX,
     OUTSTANDING_BYTES_MAX,
     OUTSTANDING_MAX,
@@ -171,6 +175,21 @@ def _vote(ask: CastVote) -> Found:
     ))  # fmt: skip
 
 
+def _barrier(ask: BarrierAsk) -> Found:
+    return _first((
+        _barrier_name(ask.barrier),
+        _usage(f"parties is how many a barrier takes, 1 to {PROVIDERS_MAX}, or 0 for all providers, not {ask.parties}"
+               if not 0 <= ask.parties <= PROVIDERS_MAX else ""),
+        _too_large("what a party brings", len(ask.payload), BARRIER_PAYLOAD_BYTES_MAX, "BARRIER_PAYLOAD_BYTES_MAX"),
+    ))  # fmt: skip
+
+
+def _barrier_name(name: str) -> Found:
+    if len(name) <= BARRIER_NAME_CHARS_MAX:
+        return None
+    return _usage(f"a barrier's name has at most {BARRIER_NAME_CHARS_MAX} characters, not {len(name)}")
+
+
 def _problem_with_proposal(ask: ProposalAsk) -> Found:
     if not -1 <= ask.phases <= PHASES_MAX:
         return _usage(
@@ -194,4 +213,6 @@ _CHECKS: dict[type, Callable[[Any], Found]] = {
     ChangeAttributesAsk: _attributes,
     CastVote: _vote,
     StoreBlock: _block,
+    BarrierAsk: _barrier,
+    BreakAsk: lambda ask: _barrier_name(ask.barrier),
 }

@@ -16,6 +16,8 @@ from groupsvc.wire.client_messages import (
     NOT_COUNTED,
     AnyClientReply,
     AnyClientRequest,
+    BarrierAsk,
+    BreakAsk,
     CastVote,
     CatchUpAsk,
     ChangeAttributesAsk,
@@ -49,7 +51,7 @@ from ..groups import commands as cmd
 from ..groups.process_groups import ProcessGroups
 from ..nodegroups.node_groups import NodeGroups
 from ..turn import Turn
-from . import inquiries, proposals
+from . import barriers, inquiries, proposals
 from .alarms import Alarms
 from .checks import problem_with
 from .desk import Desk
@@ -103,6 +105,8 @@ class Sessions:
             ExpelAsk: proposals.expel,
             ChangeAttributesAsk: proposals.change_attributes,
             CastVote: proposals.vote,
+            BarrierAsk: barriers.wait,
+            BreakAsk: barriers.break_off,
             SubmitOutside: self.desk.outside.submit,
             CatchUpAsk: inquiries.catch_up,
             OutcomeAsk: inquiries.outcome,

@@ -1,0 +1,150 @@
+"""What the leader does about barriers: it knows who waits, and rules when a round is over.
+
+A leads. B's daemon says which of its providers have come to which round, again to a new leader and now and then until
+the round has ended; so what is lost, doubled or late changes nothing. A round opens with the first who comes. It ends
+
+- when everybody has come: all providers that live, or as many as the barrier takes, the first of them;
+- when somebody's time is up, or it does not want to wait any more: the round breaks for all;
+- when somebody dies, if the barrier is to break then. It counts if it had come, or is one of all providers, or if
+  without it there are fewer providers than the barrier takes;
+- when two say different things about the barrier, which is a mistake in a program: it breaks.
+
+Nobody who lives is ever counted without having come (GS-35). None of this survives A: whoever leads next is told again
+who waits, and since which entry, and the stream tells who died after that.
+
+B may be ahead of A, since the second server to hold an entry delivers it first: whoever comes to a round, or since an
+entry, that A has not seen is kept until A has.
+
+A ruling that does not appear in the stream after a while is ordered again. One that did not fit is void, and the round
+is looked at anew at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from groupsvc.wire.limits import ROUND_BYTES_MAX
+from groupsvc.wire.notices import BrokenBy, ProviderId, RoundEnd
+
+from ..views import NodeId
+from . import commands as cmd
+from .chair import RULE_AGAIN_S
+from .commands import RoundEnded
+from .papers import Waiter
+from .process_group import ProcessGroup
+from .rounds import in_order
+
+Waiters = dict[ProviderId, Waiter]
+
+
+class Gathering:
+    """Who waits at the barriers of one group, while its node leads."""
+
+    def __init__(self, group: ProcessGroup, order: Callable[[bytes], None]) -> None:
+        self._group = group
+        self._order = order
+        self._waiters: dict[str, Waiters] = {}
+        self._opened_at: dict[str, tuple[int, float]] = {}  # which round, and when its first one came
+        self._rule_at: dict[str, float] = {}  # not before: a ruling is on its way
+        self._newest_death = 0
+
+    def take(self, node: NodeId, waiters: Iterable[Waiter], now: float) -> None:
+        """Providers of one node wait."""
+        for waiter in waiters:
+            provider = (*node, waiter.provider)
+            here = self._waiters.setdefault(waiter.barrier, {})
+            known = here.get(provider)
+            if known is None or waiter.round > known.round or (waiter.round == known.round and not known.gives_up):
+                here[provider] = waiter
+            if waiter.round > self._opened_at.get(waiter.barrier, (0, 0.0))[0]:
+                self._opened_at[waiter.barrier] = (waiter.round, now)
+            self._look_at(waiter.barrier, now)
+
+    def look(self, ruled: Iterable[str], now: float) -> None:
+        """After something was delivered, or time has passed: rule where there is something to rule on.
+
+        ``ruled`` are the barriers about which a ruling was delivered, whether it fitted or not.
+        """
+        for barrier in ruled:
+            self._rule_at.pop(barrier, None)
+        for barrier in list(self._waiters):
+            self._look_at(barrier, now)
+
+    def _look_at(self, barrier: str, now: float) -> None:
+        if now < self._rule_at.get(barrier, -math.inf):
+            return
+        group, rounds = self._group, self._group.rounds
+        number, resets = rounds.next_round(barrier), rounds.broken(barrier) is not None
+        known = self._waiters[barrier]
+        for stale in [provider for provider, waiter in known.items() if waiter.round < number]:
+            del known[stale]
+        if not known:
+            del self._waiters[barrier]
+            self._opened_at.pop(barrier, None)
+            return
+        here = {
+            one: waiter for one, waiter in known.items()
+            if waiter.round == number and waiter.resets == resets and waiter.since <= group.seq
+        }  # fmt: skip
+        verdict = self._verdict(here) if here else None
+        if verdict is None:
+            for gone in [one for one in here if not group.has_a_say(one)]:
+                del known[gone]  # its place is free again
+            return
+        end, broken_by, who, arrived = verdict
+        first = next(iter(here.values()))
+        self._rule_at[barrier] = now + RULE_AGAIN_S
+        payloads = {one: b"" if end != "released" else here[one].payload for one in arrived}
+        ruling = RoundEnded(
+            barrier=barrier, round=number, end=end, parties=first.parties,
+            arrived=in_order(group.providers, payloads), broken_by=broken_by, who=who,
+            waited=now - self._opened_at.get(barrier, (0, now))[1],
+        )  # fmt: skip
+        self._order(cmd.encode(ruling))
+
+    def _verdict(
+        self, here: Waiters
+    ) -> tuple[RoundEnd, BrokenBy, tuple[ProviderId, ...], tuple[ProviderId, ...]] | None:
+        """How the round ends, by what, whose doing it is, and who has arrived; None: not yet."""
+        group = self._group
+        living = [one for one in here if group.has_a_say(one)]
+        first = here[living[0]] if living else next(iter(here.values()))
+        given_up = [one for one in living if here[one].gives_up]
+        if given_up:
+            return "broken", here[given_up[0]].gives_up, tuple(given_up), tuple(living)
+        others = [one for one in living if not _agree(here[one], first)]
+        if others:
+            return "broken", "mismatch", tuple(others), tuple(living)
+        if first.on_failure == "break" and not first.resets:
+            lost = self._lost(here, first)
+            if lost:
+                return "broken", *lost, tuple(living)
+        if len(living) < (first.parties or group.living):
+            return None
+        counted = tuple(living[: first.parties] if first.parties else living)
+        if sum(len(here[one].payload) for one in counted) > ROUND_BYTES_MAX:
+            return "broken", "too_large", (), tuple(living)
+        return "reset" if first.resets else "released", "", (), counted
+
+    def _lost(self, here: Waiters, first: Waiter) -> tuple[BrokenBy, tuple[ProviderId, ...]] | None:
+        """Whose end breaks the round."""
+        group = self._group
+        opened = min(waiter.since for waiter in here.values())
+        died = [one for seq, one in group.rounds.deaths if seq > opened]
+        if first.parties and group.living >= first.parties:
+            died = [one for one in died if one in here]
+        if died:
+            return "failure", tuple(died)
+        gone = tuple(one for one in here if not group.has_a_say(one))
+        return ("left", gone) if gone else None
+
+    @property
+    def deadline(self) -> float:
+        """When a ruling is taken for lost."""
+        return min(self._rule_at.values(), default=math.inf)
+
+
+def _agree(one: Waiter, other: Waiter) -> bool:
+    """Whether both say the same about the barrier."""
+    return (one.parties, one.on_failure) == (other.parties, other.on_failure)

@@ -1,0 +1,121 @@
+"""The barriers of a process group as a function of its stream: which round of each was the last, and whether it broke.
+
+A, B and C wait at a barrier. Who waits is known to the leader alone, and what becomes of a round is one entry, a ruling
+(``RoundEnded``), which everybody applies here: it fits if it is about the next round, and if everybody whom it lists is
+still there when it comes; for a barrier of all providers also if it lists them all. So somebody who died, or joined,
+between the ruling and its place in the stream makes it void, and the leader rules anew. A round that fits has one end,
+and its number never comes again: who came to it counts for it and for no other.
+
+A barrier that broke stays so until its parties have reset it, which is a round, too.
+
+Of most barriers only the number of the last round is kept, and of barriers that were not used for long, nothing: the
+highest number among those is kept for all, and who uses such a name again goes on behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from groupsvc.wire.notices import ProviderId, Round
+
+from .commands import RoundEnded
+
+BARRIERS_KEPT = 1_000
+"""Barriers of one group whose last round is known; and so many broken ones there may be."""
+
+DEATHS_KEPT = 64
+"""The newest deaths: whether one came while a round was open decides how that ends, whoever leads then."""
+
+
+class StoredRounds(msgspec.Struct, frozen=True, array_like=True):
+    """All barriers in a checkpoint."""
+
+    last: tuple[tuple[str, int], ...]
+    broken: tuple[Round, ...]
+    floor: int
+    deaths: tuple[tuple[int, ProviderId], ...]
+
+
+class Rounds:
+    """All barriers of one group."""
+
+    def __init__(self, stored: StoredRounds | None = None) -> None:
+        self._last: dict[str, int] = {} if stored is None else dict(stored.last)  # the longest unused first
+        self._broken: dict[str, Round] = {} if stored is None else {one.barrier: one for one in stored.broken}
+        self._floor = 0 if stored is None else stored.floor
+        self.deaths: list[tuple[int, ProviderId]] = [] if stored is None else list(stored.deaths)
+        self.ended: list[tuple[int, Round]] = []  # since somebody looked, with the entry
+        self.ruled: set[str] = set()  # where a ruling was applied since somebody looked, whether it fitted or not
+
+    def stored(self) -> StoredRounds:
+        """For a checkpoint."""
+        return StoredRounds(tuple(self._last.items()), tuple(self._broken.values()), self._floor, tuple(self.deaths))
+
+    def next_round(self, barrier: str) -> int:
+        """The number of the round that is open, or the next one to be opened."""
+        return self._last.get(barrier, self._floor) + 1
+
+    def broken(self, barrier: str) -> Round | None:
+        """The round in which it broke, unless it was reset since."""
+        return self._broken.get(barrier)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nobody should begin with another barrier: too many are broken, and nobody resets them."""
+        return len(self._broken) >= BARRIERS_KEPT
+
+    def died(self, seq: int, provider: ProviderId) -> None:
+        """A provider is no more."""
+        self.deaths = [*self.deaths[1 - DEATHS_KEPT :], (seq, provider)]
+
+    def apply(
+        self, seq: int, ruling: RoundEnded, living: Collection[ProviderId], unresponsive: Collection[ProviderId]
+    ) -> None:
+        """A round is over, if that still fits."""
+        barrier = ruling.barrier
+        self.ruled.add(barrier)
+        if ruling.round != self.next_round(barrier) or not _fits(ruling, living, is_broken=barrier in self._broken):
+            return
+        self._last.pop(barrier, None)
+        self._last[barrier] = ruling.round
+        arrived = {provider for provider, _ in ruling.arrived}
+        is_broken = ruling.end == "broken"
+        round_ = Round(
+            barrier=barrier, number=ruling.round, end=ruling.end, parties=ruling.parties, arrived=ruling.arrived,
+            broken_by=ruling.broken_by, who=ruling.who, waited=ruling.waited,
+            missing=tuple((one, one not in unresponsive) for one in living if is_broken and one not in arrived),
+        )  # fmt: skip
+        if is_broken:
+            self._broken[barrier] = round_
+        else:
+            self._broken.pop(barrier, None)
+        self.ended.append((seq, round_))
+        self._forget_some()
+
+    def _forget_some(self) -> None:
+        while len(self._last) - len(self._broken) > BARRIERS_KEPT:
+            barrier = next(one for one in self._last if one not in self._broken)
+            self._floor = max(self._floor, self._last.pop(barrier))
+
+    def start_again(self) -> None:
+        """The last provider has left: whoever joins now finds no barrier broken, and no number used twice."""
+        self._floor = max((self._floor, *self._last.values()))
+        self._last, self._broken, self.deaths = {}, {}, []
+
+
+def _fits(ruling: RoundEnded, living: Collection[ProviderId], *, is_broken: bool) -> bool:
+    if ruling.end == "broken":
+        return True
+    arrived = [provider for provider, _ in ruling.arrived]
+    if (ruling.end == "reset") != is_broken or not all(one in living for one in arrived):
+        return False
+    return len(arrived) == (ruling.parties or len(living))
+
+
+def in_order(providers: Iterable[ProviderId], arrived: dict[ProviderId, bytes]) -> tuple[tuple[ProviderId, bytes], ...]:
+    """Who has arrived, the oldest provider first; who is none any more stands behind."""
+    known = [one for one in providers if one in arrived]
+    others = sorted(arrived.keys() - set(known))
+    return tuple((one, arrived[one]) for one in (*known, *others))

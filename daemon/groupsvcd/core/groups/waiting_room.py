@@ -1,0 +1,125 @@
+"""The processes of one node that wait at barriers of a group, until their rounds have ended.
+
+B's daemon tells the leader who has come, and repeats it until the end of the round is delivered here. Which round that
+is, B decides: the next one as far as B has applied the stream. If that ends without B's process, because the barrier
+takes only so many and others came first, B's process has come to the one after it: B says so, and nobody else can.
+
+A process whose time is up says that it gives up, and then the round breaks for all; unless its end came first. If that
+was the end of a round that did not count it, it has not come to the next: it waited in vain, and knows it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+import attrs
+from msgspec.structs import replace
+
+from groupsvc.wire.notices import Round
+
+from ..parameters import Timers
+from ..views import NodeId
+from .papers import GivesUp, Waiter
+from .rounds import Rounds
+
+
+class Party(Protocol):
+    """Whoever waits. It is told one of these, once."""
+
+    def ended(self, seq: int, round_: Round) -> None:
+        """How the round ended, and by which entry."""
+
+    def in_vain(self, *, is_out: bool) -> None:
+        """It certainly counted for no round: its time was up, or it is no provider any more."""
+
+    def lost(self, reason: str) -> None:
+        """What became of its round is not known here."""
+
+
+@attrs.define
+class _Waiting:
+    waiter: Waiter
+    party: Party
+
+
+class WaitingRoom:
+    """Those of one group on one node."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._waiting: dict[tuple[str, int], _Waiting] = {}  # by barrier and provider
+        self._unsent: dict[tuple[str, int], None] = {}
+        self.repeat_at = math.inf
+        self._wait = timers.repeat_first
+
+    def has(self, barrier: str, provider: int) -> bool:
+        """Whether it waits there already."""
+        return (barrier, provider) in self._waiting
+
+    def enter(self, waiter: Waiter, party: Party) -> None:
+        """A provider of this node comes to the next round."""
+        key = waiter.barrier, waiter.provider
+        self._waiting[key] = _Waiting(waiter, party)
+        self._unsent[key] = None
+
+    def give_up(self, barrier: str, provider: int, why: GivesUp) -> bool:
+        """It does not wait any longer; whether it did."""
+        key = barrier, provider
+        waiting = self._waiting.get(key)
+        if waiting is None:
+            return False
+        waiting.waiter = replace(waiting.waiter, gives_up=why)
+        self._unsent[key] = None
+        return True
+
+    def drop(self, provider: int) -> None:
+        """This provider of the node is none any more: no round that ends from now on counts it."""
+        for key in [key for key in self._waiting if key[1] == provider]:
+            self._unsent.pop(key, None)
+            self._waiting.pop(key).party.in_vain(is_out=True)
+
+    def over(self, seq: int, round_: Round, me: NodeId, rounds: Rounds) -> None:
+        """A round has ended."""
+        counted = {provider for provider, _ in round_.arrived}
+        for key, waiting in [item for item in self._waiting.items() if item[0][0] == round_.barrier]:
+            waiter = waiting.waiter
+            passed = round_.end == "released" and (*me, waiter.provider) not in counted
+            if passed and not waiter.gives_up:
+                waiting.waiter = replace(waiter, round=rounds.next_round(round_.barrier), since=seq)
+                self._unsent[key] = None
+            else:
+                del self._waiting[key]
+                self._unsent.pop(key, None)
+                if passed:
+                    waiting.party.in_vain(is_out=False)
+                else:
+                    waiting.party.ended(seq, round_)
+
+    def hurry(self) -> None:
+        """Somebody else leads, perhaps: it is told of all of them."""
+        self._unsent = dict.fromkeys(self._waiting)
+        self._wait = self._timers.repeat_first
+
+    def send(self, now: float, send: Callable[[tuple[Waiter, ...]], None]) -> None:
+        """Tell of those that have just come; and of all of them, now and then."""
+        if not self._waiting:
+            self.repeat_at = math.inf
+            return
+        if now >= self.repeat_at:
+            self._unsent = dict.fromkeys(self._waiting)
+            self._wait = min(2 * self._wait, self._timers.repeat_max)
+        elif self._unsent:
+            self._wait = self._timers.repeat_first
+        if self._unsent:
+            self.repeat_at = now + self._wait
+            unsent, self._unsent = self._unsent, {}
+            send(tuple(self._waiting[key].waiter for key in unsent))
+
+    def lose(self, reason: str) -> None:
+        """Nothing more comes: what became of their rounds is not known here."""
+        waiting, self._waiting, self._unsent = self._waiting, {}, {}
+        self.repeat_at = math.inf
+        for one in waiting.values():
+            one.party.lost(reason)

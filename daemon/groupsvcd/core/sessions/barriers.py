@@ -1,0 +1,89 @@
+"""Who comes to a barrier, from the request to the end of its round.
+
+The answer is how the round ended, and that is in the stream. When its program's time is up the node says so, and the
+round breaks for all; unless its end was ordered first, which then is the answer. Only if neither is known a moment
+later, because the node is cut off, it is *unknown*.
+"""
+
+from __future__ import annotations
+
+from groupsvc.wire.client_messages import BarrierAsk, BreakAsk, Done, Problem, RoundIs
+from groupsvc.wire.limits import TIMEOUT_S_MAX
+from groupsvc.wire.notices import Round
+
+from ..groups.local_group import LocalGroup
+from ..groups.papers import Waiter
+from .calls import LAST_WORD_S, Call
+from .proposals import provider_of
+from .session import Session
+
+IN_VAIN = "timed out", "the round ended without this party, which came too late for it; it counted for none"
+OUT = "not a member", "this provider has left the group; it counted for no round"
+
+
+class Attendance:
+    """One provider at one barrier."""
+
+    def __init__(self, session: Session, ask: BarrierAsk, local: LocalGroup) -> None:
+        self._ask = ask
+        self._local = local
+        self._turn = session.desk.turn
+        self._until = session.desk.turn.now + max(ask.timeout, 0.0)
+        self._call: Call = session.call(ask.id, ask.timeout, self._is_late)
+        self._call.may_have_happened = True
+        waiter = Waiter(ask.member, ask.barrier, 0, 0, ask.parties, ask.on_failure, ask.payload, ask.resets)
+        local.barriers.wait(waiter, self)
+
+    def ended(self, seq: int, round_: Round) -> None:
+        """This is how."""
+        self._call.answer(RoundIs(self._call.id, seq, round_))
+
+    def in_vain(self, *, is_out: bool) -> None:
+        """It counted for no round."""
+        self._call.fail(*(OUT if is_out else IN_VAIN))
+
+    def lost(self, reason: str) -> None:
+        """This node does not know."""
+        self._call.not_known("lost", f"{reason}; whether the round has ended can only be seen by the others")
+
+    def _is_late(self) -> None:
+        left = self._until - self._turn.now
+        if left > 0:  # no alarm is set for longer
+            self._call.extend(min(left, TIMEOUT_S_MAX), self._is_late)
+            return
+        self._call.extend(LAST_WORD_S, self._is_too_late)
+        self._local.barriers.give_up(self._ask.barrier, self._ask.member, "timeout")
+
+    def _is_too_late(self) -> None:
+        self._call.not_known("timed out", "the round has not ended in time, and is not known to be broken")
+
+
+def wait(session: Session, ask: BarrierAsk) -> None:
+    """Come to a barrier, or want it reset."""
+    part = provider_of(session, ask.id, ask.member)
+    if part is None or part.local is None:
+        return
+    local = part.local
+    rounds = local.group.rounds
+    broken = rounds.broken(ask.barrier)
+    if local.barriers.has(ask.barrier, ask.member):
+        text = f"this provider waits at barrier {ask.barrier!r} already; one call at a time"
+        session.tell(Problem(ask.id, "usage", "usage", text))
+    elif ask.resets and broken is None:
+        number = rounds.next_round(ask.barrier) - 1
+        session.tell(RoundIs(ask.id, local.group.seq, Round(barrier=ask.barrier, number=number, end="reset")))
+    elif broken is not None and not ask.resets:
+        session.tell(RoundIs(ask.id, local.group.seq, broken))
+    elif rounds.is_full:
+        text = "too many barriers of this group are broken; reset some, or leave the group together"
+        session.tell(Problem(ask.id, "failed", "full", text))
+    else:
+        Attendance(session, ask, local)
+
+
+def break_off(session: Session, ask: BreakAsk) -> None:
+    """A provider does not want to wait any more."""
+    part = provider_of(session, ask.id, ask.member)
+    if part is not None and part.local is not None:
+        part.local.barriers.give_up(ask.barrier, ask.member, "cancelled")
+        session.tell(Done(ask.id))

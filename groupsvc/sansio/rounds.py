@@ -1,0 +1,139 @@
+"""Coming to a barrier as a request of the machine, and how a round ended as an application sees it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+from ..errors import BarrierBroken, UsageError
+from ..views import Provider, text_of
+from ..wire import client_messages as wire
+from ..wire.limits import BARRIER_NAME_CHARS_MAX, BARRIER_PAYLOAD_BYTES_MAX, TIMEOUT_S_MAX
+from ..wire.notices import Round
+from . import arguments as check
+from .asking import Start, check_member
+from .calls import Call
+from .membership_machine import Membership
+from .session_machine import SessionMachine
+
+OnFailure = Literal["break", "continue"]
+
+PARTIES_MAX = 10_000
+"""As many as a group has providers."""
+
+WORDS = {
+    "timeout": "the time of {who} was up",
+    "cancelled": "{who} did not want to wait any longer",
+    "failure": "{who} died",
+    "left": "{who} left the group",
+    "mismatch": "{who} said something else about its parties or on_failure than the others",
+    "too_large": "all payloads together are more than one round carries",
+}
+
+
+@attrs.frozen
+class Released:
+    """Everybody has come. ``payloads``: what each brought, by the id of the provider, the oldest first."""
+
+    round: int
+    payloads: dict[str, bytes] = attrs.field(repr=False)
+
+
+@attrs.frozen
+class BarrierTerms:
+    """What all who come to a barrier must agree on."""
+
+    name: str
+    parties: int  # 0: all providers
+    on_failure: OnFailure
+
+
+def terms(group: str, name: object, parties: object, on_failure: object) -> BarrierTerms:
+    """The same, checked."""
+    called = check.text(name, "a barrier's name", BARRIER_NAME_CHARS_MAX, group=group)
+    count = 0 if parties is None else check.whole(parties, "parties", group)
+    if parties is not None and not 1 <= count <= PARTIES_MAX:
+        text = f"parties is {parties!r}; it must be 1 to {PARTIES_MAX}, or None for all providers"
+        raise UsageError(text, group=group)
+    if on_failure == "break":
+        return BarrierTerms(called, count, "break")
+    if on_failure == "continue":
+        return BarrierTerms(called, count, "continue")
+    raise UsageError(f"on_failure is {on_failure!r}; it must be 'break' or 'continue'", group=group)
+
+
+def check_may_wait(group: str, *, is_callback: bool) -> None:
+    """Raise in a callback: while it waits nobody votes for this program, and others may wait for that."""
+    if is_callback:
+        text = f"a callback cannot wait at a barrier of group {group!r}: this program would not vote meanwhile"
+        raise UsageError(f"{text}; wait elsewhere", group=group)
+
+
+def come(
+    machine: SessionMachine, membership: Membership, barrier: BarrierTerms, payload: object, wait: float, *,
+    resets: bool = False,
+) -> Start:  # fmt: skip
+    """Come to a barrier and wait so long for the end of the round; the call gives ``Released``."""
+    group, number = membership.group, membership.number
+    brought = check.payload(
+        payload, group, most=BARRIER_PAYLOAD_BYTES_MAX, limit="limits.BARRIER_PAYLOAD_BYTES_MAX", advice=check.ELSEWHERE
+    )
+    where = f"barrier {barrier.name!r} of group {group!r}" if barrier.name else f"the barrier of group {group!r}"
+    what = f"reset {where}" if resets else f"pass {where}"
+
+    def ended(answer: wire.RoundIs) -> Released:
+        round_ = answer.round
+        if round_.end == "broken":
+            raise broken(membership, where, round_)
+        return Released(round_.number, {text_of(provider): payload for provider, payload in round_.arrived})
+
+    def start(now: float, timeout: float) -> Call:
+        check_member(machine, membership, what)
+        timeout = (
+            wait if timeout >= min(wait, TIMEOUT_S_MAX) else timeout
+        )  # a daemon waits at barriers as long as asked
+        call = machine.ask(
+            lambda id: wire.BarrierAsk(
+                id, number, barrier.name, barrier.parties, barrier.on_failure, brought, resets, timeout
+            ),
+            wire.RoundIs, what, now=now, timeout=timeout, group=group, convert=ended,
+        )  # fmt: skip
+        call.take_back = lambda id: wire.BreakAsk(id, number, barrier.name)
+        return call
+
+    return start
+
+
+@attrs.frozen
+class Missing:
+    """Somebody who had not come; whether it still answers its daemon."""
+
+    provider: Provider
+    responds: bool
+
+    def __str__(self) -> str:
+        return f"{self.provider}" if self.responds else f"{self.provider}, which does not respond"
+
+
+def broken(membership: Membership, where: str, round_: Round) -> BarrierBroken:
+    """Why nobody was released."""
+    who = tuple(membership.who(one) for one in round_.who)
+    arrived = tuple(membership.who(one) for one, _ in round_.arrived)
+    missing = tuple(Missing(membership.who(one), responds) for one, responds in round_.missing)
+    gone = 0 if round_.broken_by not in ("failure", "left") else sum(one not in arrived for one in who)
+    expected = round_.parties or len(arrived) + len(missing) + gone
+    never_came = max(0, expected - len(arrived) - len(missing) - gone)
+    why = WORDS[round_.broken_by].format(who=", ".join(map(str, who)))
+    text = f"{where} is broken in round {round_.number}: {why}; {len(arrived)} of {expected} had come"
+    if round_.waited >= 0.001:
+        text += f", the first {round_.waited:.3g} s before"
+    if missing:
+        text += f"; missing: {', '.join(map(str, missing[:10]))}" + (" and others" if len(missing) > 10 else "")
+    if never_came:
+        text += f"; {never_came} never joined the group"
+    text += "; all parties reset it before it is used again"
+    return BarrierBroken(
+        text, group=membership.group, round=round_.number, expected=expected, arrived=arrived, missing=missing,
+        never_came=never_came, why=round_.broken_by, who=who, waited=round_.waited,
+    )  # fmt: skip
