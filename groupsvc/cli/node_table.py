@@ -8,7 +8,8 @@ n4    node         down    1763261234599999  tcp://127.0.0.1:15009
 
 from __future__ import annotations
 
-from ..wire.client_messages import NodeStatus, Status
+from ..wire.client_messages import Status
+from ..wire.table_lines import NodeStatus
 from .tables import aligned, one_line
 
 _COLUMNS = ("NODE", "ROLE", "STATUS", "INCARNATION", "ADDRESS")

@@ -22,6 +22,7 @@ import msgspec
 from .codec import Codec
 from .kinds import Kind
 from .notices import AnyNotice, AttributeValue, DefaultVote, GroupView, Outcome, ProposalId, ProviderId, Round, Vote
+from .table_lines import GroupLine, NodeStatus
 
 CLIENT_PROTOCOL_VERSION = 1
 
@@ -352,17 +353,6 @@ class Welcome(ClientReply, tag=int(Kind.WELCOME)):
     domain: str
 
 
-class NodeStatus(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One line of the table of nodes."""
-
-    name: str
-    incarnation: int
-    status: str
-    address: str
-    voter: bool
-    name_server: bool
-
-
 class Status(ClientReply, tag=int(Kind.STATUS)):
     """The daemon's view of the domain. ``trouble`` says in words what is missing, "" if nothing."""
 
@@ -561,17 +551,6 @@ class CaughtUp(ClientReply, tag=int(Kind.CAUGHT_UP)):
 
     id: int
     seq: int
-
-
-class GroupLine(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One line of the table of groups."""
-
-    name: str
-    group: int
-    epoch: int
-    leader: str
-    servers: tuple[str, ...]
-    attributes: dict[str, AttributeValue]
 
 
 class GroupsAre(ClientReply, tag=int(Kind.GROUPS_ARE)):

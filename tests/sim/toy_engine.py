@@ -23,12 +23,12 @@ from groupsvc.wire.client_messages import (
     HandOverAsk,
     Hello,
     LookUpAsk,
-    NodeStatus,
     Problem,
     Status,
     StatusAsk,
     Welcome,
 )
+from groupsvc.wire.table_lines import NodeStatus
 from groupsvcd.core.effects import Connect, Effect, Journal, Multicast, Persist, ReplyToClient, SendToPeer
 from groupsvcd.core.events import ClientFrame, Event, PeerFrame, PeerRefused, Persisted, Tick
 from groupsvcd.core.parameters import Parameters

@@ -23,10 +23,10 @@ from groupsvc.wire.client_messages import (
     ConfigSet,
     HandOverAsk,
     LookUpAsk,
-    NodeStatus,
     Status,
     StatusAsk,
 )
+from groupsvc.wire.table_lines import NodeStatus
 
 from .domain.member import Member
 from .domain.requests import Requests

@@ -13,7 +13,8 @@ from groupsvc.cli import main
 from groupsvc.cli.dev import _introduction
 from groupsvc.cli.exit_codes import EXIT_CODES_TEXT, ExitCode
 from groupsvc.testing.scripted_daemon import Script, ScriptedDaemon
-from groupsvc.wire.client_messages import AnyClientRequest, Done, GroupRecord, HandOverAsk, NodeStatus, Problem, Status
+from groupsvc.wire.client_messages import AnyClientRequest, Done, GroupRecord, HandOverAsk, Problem, Status
+from groupsvc.wire.table_lines import NodeStatus
 
 NODES = (
     NodeStatus("n1", 11, "up", "tcp://127.0.0.1:15000", True, True),

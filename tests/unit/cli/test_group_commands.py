@@ -14,6 +14,7 @@ from groupsvc.cli.exit_codes import ExitCode
 from groupsvc.testing.scripted_daemon import ScriptedDaemon, reply_frame
 from groupsvc.wire import client_messages as wire
 from groupsvc.wire import notices
+from groupsvc.wire.table_lines import GroupLine
 
 ANNA = notices.Provider(("n1", 17, 1), "anna", b"", 3)
 BERT = notices.Provider(("n2", 18, 4), "bert", b"port 8080", 5)
@@ -23,7 +24,7 @@ WITH_ME = notices.GroupView(9, 1048584, (ANNA, BERT, ME), b"green", 2, "approve"
 
 Answers = dict[type[wire.ClientRequest], Callable[[Any], wire.AnyClientReply]]
 
-LINES = (wire.GroupLine("db", 7, 9, "n1", ("n1", "n2"), {}), wire.GroupLine("web/front", 8, 12, "n3", ("n3",), {}))
+LINES = (GroupLine("db", 7, 9, "n1", ("n1", "n2"), {}), GroupLine("web/front", 8, 12, "n3", ("n3",), {}))
 TALLY = (
     notices.Cast(ANNA.id, "approve"),
     notices.Cast(BERT.id, "reject"),
@@ -171,7 +172,7 @@ def test_names_that_forge_rows_are_shown_as_they_are(
 ) -> None:
     eve = replace(ANNA, name="eve\n\x1b[2Jbert")
     view = replace(VIEW, providers=(eve,))
-    line = wire.GroupLine("db\nweb", 7, 9, "n1", ("n1",), {})
+    line = GroupLine("db\nweb", 7, 9, "n1", ("n1",), {})
     outcome = replace(REJECTED, votes=(notices.Cast(eve.id, "approve"),), messages=())
     code, _ = run(
         *words,

@@ -10,7 +10,6 @@ from typing import Any
 from groupsvc.wire.client_messages import (
     CatchUpAsk,
     CaughtUp,
-    GroupLine,
     GroupsAre,
     GroupsAsk,
     OutcomeAsk,
@@ -19,6 +18,7 @@ from groupsvc.wire.client_messages import (
     Problem,
     WhyAsk,
 )
+from groupsvc.wire.table_lines import GroupLine
 
 from ..groups.arrivals import Arrival
 from ..groups.local_group import LocalGroup

@@ -21,7 +21,7 @@ from groupsvc.wire.client_messages import (
 from groupsvc.wire.limits import PAYLOAD_BYTES_MAX
 from groupsvc.wire.notices import Ended, Joined, Left, PhaseOpened, StateChanged
 from groupsvcd.core.events import LocalCall
-from groupsvcd.core.groups import process_group
+from groupsvcd.core.groups import pending
 
 from .applications import Application, Applications
 
@@ -131,7 +131,7 @@ def test_a_state_with_a_vote_on_a_large_message_costs_nobody_its_membership() ->
 
 def test_a_batch_of_joins_that_is_too_much_for_one_ballot_is_several(monkeypatch: pytest.MonkeyPatch) -> None:
     """X1: a ballot names all who join, with their data, and has to fit into a frame."""
-    monkeypatch.setattr(process_group, "BATCH_BYTES_MAX", 250)
+    monkeypatch.setattr(pending, "BATCH_BYTES_MAX", 250)
     domain = Applications()
     first = domain.opened("D")
     first.join(batch="joins", batch_window=0.5)
