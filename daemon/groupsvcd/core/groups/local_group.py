@@ -344,9 +344,20 @@ class LocalGroup:
 
     def _disown_strays(self) -> None:
         """Processes of this node that have lost the group, which the node then did not leave, are none any more."""
-        strays = sorted(
-            {process[2] for process in self.group.processes_of((self._groups.me,))} - self._processes.keys()
-        )
+        ours = {process[2] for process in self.group.processes_of((self._groups.me,))}
+        self._disown(sorted(ours - self._processes.keys()))
+
+    def _disown_unasked(self, ended: Ended) -> None:
+        """The same for who gets in only now: its join was on its way when it lost the group, and is none of ours."""
+        subject, me = ended.outcome.subject, self._groups.me
+        let_in = [
+            (proposal[2], joiner.id[2])
+            for proposal, joiner in zip(subject.proposals, subject.joining, strict=False)
+            if joiner.node == me and joiner.id in self.group.providers
+        ]
+        self._disown([number for proposal, number in let_in if self.is_in and proposal not in self._proposals])
+
+    def _disown(self, strays: Sequence[int]) -> None:
         if strays:
             self._submit(cmd.encode(cmd.ProvidersFailed(tuple((number, "failure") for number in strays))))
 
@@ -484,6 +495,7 @@ class LocalGroup:
                 for listener in list(self._subscribers.values()):
                     listener.told(notice, group)
             if isinstance(notice, Ended):
+                self._disown_unasked(notice)
                 self._decide(notice.outcome.subject.proposals, notice)
                 self._turn_away(notice)
             elif isinstance(notice, Responsive) and notice.provider[:2] == me:
