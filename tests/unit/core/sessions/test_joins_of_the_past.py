@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from groupsvc.wire.client_messages import Done, JoinedAs, SubmitOutside
 from groupsvc.wire.notices import Left, ProviderId
 from groupsvcd.core.events import LocalCall
-from groupsvcd.core.peer_messages import Submit
+from groupsvcd.core.peer_messages import Leave, Submit
 
 from .applications import Application, Applications
 
@@ -94,3 +96,22 @@ def test_a_join_of_who_lost_the_group_lets_nobody_stay_if_its_node_goes_on_for_a
     assert isinstance(joined, JoinedAs)
     assert [joined.provider] == [provider for provider in _listed(g) if provider[0] == "D"]
     assert a.kinds(JoinedAs)[0].provider in [one for left in g.notices(Left) for one in left.providers]
+
+
+@pytest.mark.parametrize("is_voted_on", [True, False])
+def test_a_join_that_goes_with_its_node_has_failed_and_is_not_called_late(is_voted_on: bool) -> None:
+    """K1: G is taken out, for a leave that it said in a former life; what it waits for did not happen."""
+    domain = Applications()
+    applications = [domain.opened(node) for node in "DEFG"]
+    for application in applications:
+        application.join(join_phases="n", wait=0.3)
+        for voter in applications[: applications.index(application)]:
+            voter.vote("approve")
+        domain.run(0.3)
+    if not is_voted_on:
+        domain.opened("E").join(wait=0.3)  # has its turn first
+    late = domain.opened("G")
+    number = late.join(timeout=60.0)
+    domain.frame("G", "D", Leave(domain.id("db"), domain.part("G", "db").key))
+    domain.run(1.0)
+    assert ("failed", "refused") == late.problem(number)
