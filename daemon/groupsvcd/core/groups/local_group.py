@@ -119,7 +119,14 @@ class LocalGroup:
     def join(self, listener: Listener, command: cmd.Join, decided: Decided) -> None:
         """A process wants to be a provider, under the number of its own in the proposal."""
         self._processes[command.provider] = listener
-        self.propose(command, decided)
+
+        def is_decided(how: Ended | Refused | None) -> None:
+            if isinstance(how, Refused):  # it never had its turn, and is none of ours
+                self._processes.pop(command.provider, None)
+                self._groups.soon(self.leave_if_idle)
+            decided(how)
+
+        self.propose(command, is_decided)
 
     def subscribe(self, listener: Listener, number: int) -> None:
         """A process wants to watch."""
