@@ -17,7 +17,7 @@ from groupsvcd.core.groups.chair import Chair
 from groupsvcd.core.groups.commands import BY_DEFAULT, Cast, ProviderId
 from groupsvcd.core.groups.papers import Paper
 from groupsvcd.core.groups.process_group import ProcessGroup
-from groupsvcd.core.nodegroups.controls import NodesFailed
+from groupsvcd.core.nodegroups.controls import NodeInserted, NodeRemoved, NodesFailed
 
 NODES = "ABC"
 VOTES = st.sampled_from(["approve", "approve", "continue", "reject", None])
@@ -33,6 +33,8 @@ STEPS = st.one_of(
     st.tuples(st.just("say"), st.integers(0, 9)),
     st.tuples(st.just("die"), st.integers(0, 9)),
     st.tuples(st.just("node fails"), st.sampled_from(NODES)),
+    st.tuples(st.just("node leaves"), st.sampled_from(NODES)),
+    st.tuples(st.just("late join"), st.sampled_from(NODES)),
     st.tuples(st.just("vote"), st.integers(0, 9), VOTES, st.booleans()),
     st.tuples(st.just("vote"), st.integers(0, 9), VOTES, st.booleans()),
     st.tuples(st.just("all vote"), VOTES),
@@ -72,6 +74,10 @@ class Story:
         self.ever: set[ProviderId] = set()
         self.form()
 
+    def node(self, name: str) -> tuple[str, int]:
+        """As it runs now."""
+        return name, self.incarnations[name]
+
     def form(self) -> None:
         """A group of that name, with nobody in it."""
         self.group = ProcessGroup(self.attributes)
@@ -82,6 +88,7 @@ class Story:
         self.papers: dict[tuple[str, int], dict[int, Paper]] = {}
         self.listed: list[ProviderId] = []
         self.failing: set[ProviderId] = set()
+        self.carrying: set[tuple[str, int]] = set()
         self.version = 0
         self.asked: dict[tuple[int, int], PhaseOpened] = {}
 
@@ -109,6 +116,7 @@ class Story:
             if isinstance(notice, Joined):
                 ids = [provider.id for provider in notice.providers]
                 assert not self.ever & set(ids)  # nobody joins twice under one id
+                assert self.carrying >= {id[:2] for id in ids}  # and nobody of whom nobody would say that it is gone
                 self.ever |= set(ids)
                 self.listed += ids
             elif isinstance(notice, Failing):
@@ -158,9 +166,13 @@ def play(story: Story, step: tuple[object, ...]) -> None:
     story.number += 1
     number, group = story.number, story.group
     match step:
-        case ("join", str(node)):
+        case ("join" | "late join", str(name)):
+            node = story.node(name)
+            if step[0] == "join" and node not in story.carrying:
+                story.carrying.add(node)
+                story.deliver("control", NodeInserted(node, number, 0))
             body = cmd.encode(cmd.Join(number, number, BY_DEFAULT, BY_DEFAULT, "", b""))
-            story.deliver("apply", (node, story.incarnations[node]), body)
+            story.deliver("apply", node, body)
             if group.has_ended:  # who came too late asks for another one
                 story.form()
         case ("another leads",):
@@ -174,10 +186,14 @@ def play(story: Story, step: tuple[object, ...]) -> None:
         case ("time", float(seconds)):
             story.now += seconds
             story.look()
-        case ("node fails", str(node)):
-            failed = (node, story.incarnations[node])
-            story.incarnations[node] += 1
+        case ("node fails", str(name)):
+            failed = story.node(name)
+            story.carrying.discard(failed)
+            story.incarnations[name] += 1
             story.deliver("control", NodesFailed((failed,)))
+        case ("node leaves", str(name)):
+            story.carrying.discard(story.node(name))
+            story.deliver("control", NodeRemoved(story.node(name)))
         case ("all vote", vote) if group.ballot is not None:
             for provider in group.ballot.electorate:
                 if group.ballot is not None:

@@ -18,7 +18,7 @@ from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups.archive import Archive
 from groupsvcd.core.groups.commands import BY_DEFAULT
 from groupsvcd.core.groups.process_group import ProcessGroup
-from groupsvcd.core.nodegroups.controls import NodesFailed
+from groupsvcd.core.nodegroups.controls import AnyControl, NodeInserted, NodesFailed
 
 EVERY = 1  # so that the tail is dropped now and then
 NODES = "ABC"
@@ -113,6 +113,8 @@ class AnyTables:
         """Somebody comes, and begins with what its node has."""
         self.numbers += 1
         process = (node, 1, self.numbers)
+        if (node, 1) not in self.group.nodes:
+            self._control(NodeInserted((node, 1), 1, 0))
         self._entry(node, cmd.encode(cmd.Join(self.numbers, self.numbers, BY_DEFAULT, BY_DEFAULT, "", b"")))
         if self.group.has_ended:
             self.form()  # who came too late asks for another one
@@ -145,9 +147,7 @@ class AnyTables:
 
     def fail(self, node: str) -> None:
         """A node with all its processes."""
-        self.seq += 1
-        for group in (self.group, self.copy):
-            group.control(self.seq, NodesFailed(((node, 1),)))
+        self._control(NodesFailed(((node, 1),)))
         self._gone()
 
     def begin_anew(self) -> None:
@@ -155,6 +155,11 @@ class AnyTables:
         copy = ProcessGroup({})
         copy.restore(self.group.snapshot())
         self.copy = copy
+
+    def _control(self, control: AnyControl) -> None:
+        self.seq += 1
+        for group in (self.group, self.copy):
+            group.control(self.seq, control)
 
     def _entry(self, node: str, body: bytes) -> None:
         self.seq += 1

@@ -17,8 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, repeat
-from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from groupsvc.wire.notices import (
@@ -49,6 +47,7 @@ from .barriers import Barriers
 from .chair import Chair
 from .line import RETRY_S, Line
 from .papers import Paper
+from .plain_messages import is_plain, payload_of, stretches
 from .process_group import ProcessGroup
 from .replay import messages_in
 
@@ -121,7 +120,14 @@ class LocalGroup:
     def join(self, listener: Listener, command: cmd.Join, decided: Decided) -> None:
         """A process wants to be a provider, under the number of its own in the proposal."""
         self._processes[command.provider] = listener
-        self.propose(command, decided)
+
+        def is_decided(how: Ended | Refused | None) -> None:
+            if isinstance(how, Refused):  # it never had its turn, and is none of ours
+                self._processes.pop(command.provider, None)
+                self._groups.soon(self.leave_if_idle)
+            decided(how)
+
+        self.propose(command, is_decided)
 
     def subscribe(self, listener: Listener, number: int) -> None:
         """A process wants to watch."""
@@ -353,9 +359,20 @@ class LocalGroup:
 
     def _disown_strays(self) -> None:
         """Processes of this node that have lost the group, which the node then did not leave, are none any more."""
-        strays = sorted(
-            {process[2] for process in self.group.processes_of((self._groups.me,))} - self._processes.keys()
-        )
+        ours = {process[2] for process in self.group.processes_of((self._groups.me,))}
+        self._disown(sorted(ours - self._processes.keys()))
+
+    def _disown_unasked(self, ended: Ended) -> None:
+        """The same for who gets in only now: its join was on its way when it lost the group, and is none of ours."""
+        subject, me = ended.outcome.subject, self._groups.me
+        let_in = [
+            (proposal[2], joiner.id[2])
+            for proposal, joiner in zip(subject.proposals, subject.joining, strict=False)
+            if joiner.node == me and joiner.id in self.group.providers
+        ]
+        self._disown([number for proposal, number in let_in if self.is_in and proposal not in self._proposals])
+
+    def _disown(self, strays: Sequence[int]) -> None:
         if strays:
             self._submit(cmd.encode(cmd.ProvidersFailed(tuple((number, "failure") for number in strays))))
 
@@ -398,10 +415,10 @@ class LocalGroup:
         sender = (run.origin, run.incarnation, cmd.sender_of(bodies[0]))
         if self.group.hear(seq, len(bodies), sender):
             if self.group.archive is not None:
-                self.group.keep(seq, sender, tuple(map(_payload, bodies)))
+                self.group.keep(seq, sender, tuple(map(payload_of, bodies)))
             listeners = [one for number, one in self._processes.items() if number in self._told_in]
             if listeners:
-                payloads = tuple(map(_payload, bodies))
+                payloads = tuple(map(payload_of, bodies))
                 for listener in listeners:
                     listener.heard(seq, sender, payloads)
             if self.group.archive is not None:
@@ -497,6 +514,7 @@ class LocalGroup:
                 for listener in list(self._subscribers.values()):
                     listener.told(notice, group)
             if isinstance(notice, Ended):
+                self._disown_unasked(notice)
                 self._decide(notice.outcome.subject.proposals, notice)
                 self._turn_away(notice)
             elif isinstance(notice, Responsive) and notice.provider[:2] == me:
@@ -570,25 +588,3 @@ class LocalGroup:
         if self._groups.now >= self._retry_at:
             self._move_line()
         self.barriers.tick()
-
-
-_head = itemgetter(slice(cmd.MESSAGE_HEAD_BYTES))
-_payload = itemgetter(slice(cmd.MESSAGE_HEAD_BYTES, None))
-
-
-def is_plain(body: bytes) -> bool:
-    """Whether this is a plain message."""
-    return cmd.is_message(body) and len(body) >= cmd.MESSAGE_HEAD_BYTES
-
-
-def stretches(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """What is dealt with at once: plain messages of one sender in a row, or something else alone."""
-    head = _head(bodies[0])
-    if len(bodies) == 1 or (is_plain(head) and all(map(bytes.startswith, bodies, repeat(head)))):
-        yield bodies  # as nearly always
-        return
-    for head, some in groupby(bodies, _head):
-        if is_plain(head):
-            yield tuple(some)
-        else:
-            yield from ((body,) for body in some)

@@ -9,7 +9,8 @@ the rest as they came. A death is shown at once (``Failing``), whatever runs; th
 Plain messages wait for nothing.
 
 Rules that hold here and are checked here (GS-30): nobody leaves who did not join, or twice; nobody joins while somebody
-who failed waits to be dealt with, be it for its batch; who is failing neither votes nor proposes.
+who failed waits to be dealt with, be it for its batch; who is failing neither votes nor proposes. Nobody joins whose
+node does not carry the group: it has left meanwhile, and nobody would ever say that its process has gone, too.
 
 In an *exclusive* group a provider may hold something alone, and a node that is down may not know it yet. So who failed
 with its node is shown as failing at once, and is listed until the leader rules that the node is gone; a process whose
@@ -26,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import msgspec
 from msgspec.structs import replace
 
 from groupsvc.wire.notices import (
@@ -59,16 +59,17 @@ from groupsvc.wire.notices import (
 )
 
 from ..invariants import invariant
-from ..nodegroups.controls import AnyControl, NodeRemoved, NodesFailed, ViewStarted
+from ..nodegroups.controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted
 from ..views import NodeId
 from . import commands as cmd
-from .archive import Archive, StoredArchive
+from .archive import Archive
 from .ballots import Ballot, Verdict, reason_of, verdict_of
 from .commands import BY_DEFAULT, ONE_PHASE, NodesGone, PhaseEnded, RoundEnded, WindowEnded
 from .ledger import Ledger
 from .pending import Pending, fitting
-from .rounds import Rounds, StoredRounds
+from .rounds import Rounds
 from .rules import Rules
+from .stored_group import StoredGroup, decode_group, encode_group
 
 QUEUE_MAX = 10_000
 """Proposals that wait for their turn, joins apart; more are refused. Nobody should wait behind so many."""
@@ -80,34 +81,6 @@ PROVIDERS_MAX = 10_000
 """Providers and joiners of one group: every ballot names them all."""
 
 
-class Stored(msgspec.Struct, frozen=True, array_like=True):
-    """A process group in a checkpoint."""
-
-    attributes: dict[str, AttributeValue]
-    seq: int
-    providers: tuple[Provider, ...]
-    failing: tuple[tuple[ProviderId, tuple[Cause, int]], ...]
-    unresponsive: tuple[ProviderId, ...]
-    state: bytes
-    state_version: int
-    default_vote: DefaultVote
-    queue: tuple[Pending, ...]
-    ballot: Ballot | None
-    fence: int
-    joins_ready: int
-    leaves_ready: int
-    outcomes: tuple[tuple[int, Outcome], ...] = ()
-    has_ended: bool = False
-    founding: dict[str, AttributeValue] | None = None
-    held_back: tuple[ProviderId, ...] = ()
-    archive: StoredArchive | None = None
-    rounds: StoredRounds | None = None
-
-
-_encoder = msgspec.msgpack.Encoder(order="deterministic")
-_decoder: msgspec.msgpack.Decoder[Stored] = msgspec.msgpack.Decoder(Stored)
-
-
 class ProcessGroup:
     """The group after the entry that was applied last."""
 
@@ -115,6 +88,7 @@ class ProcessGroup:
         self.rules = Rules(attributes)
         self._founding = dict(attributes)  # as whoever formed the group settled them
         self.seq = 0
+        self.nodes: dict[NodeId, None] = {}  # that carry the group
         self.providers: dict[ProviderId, Provider] = {}  # oldest first
         self.failing: dict[ProviderId, tuple[Cause, int]] = {}  # and the entry that said so
         self.held_back: dict[ProviderId, None] = {}  # failing, and not dealt with before their nodes are gone
@@ -204,6 +178,8 @@ class ProcessGroup:
         if isinstance(control, ViewStarted):
             self.fence = max(control.fence, self.fence + 1)  # more may have come and gone than a view has numbers for
             self._told.append(Fenced(seq, self.fence))
+        elif isinstance(control, NodeInserted):
+            self.nodes[control.node] = None
         elif isinstance(control, NodesFailed):
             self._nodes_are_no_more(control.nodes, may_hold=self.rules.exclusive)
         elif isinstance(control, NodeRemoved):
@@ -224,18 +200,18 @@ class ProcessGroup:
 
     def snapshot(self) -> bytes:
         """Everything, as bytes: the same at all who have applied the same entries."""
-        stored = Stored(
+        stored = StoredGroup(
             self.rules.attributes, self.seq, tuple(self.providers.values()), tuple(self.failing.items()),
             tuple(sorted(self.unresponsive)), self.state, self.state_version, self.default_vote, tuple(self.queue),
             self.ballot, self.fence, self.ready["joins"], self.ready["leaves"], self.ledger.outcomes,
             self.has_ended, self._founding, tuple(self.held_back),
-            None if self.archive is None else self.archive.stored(), self.rounds.stored(),
+            None if self.archive is None else self.archive.stored(), tuple(self.nodes), self.rounds.stored(),
         )  # fmt: skip
-        return _encoder.encode(stored)
+        return encode_group(stored)
 
     def restore(self, state: bytes) -> None:
         """Become what a snapshot was taken of."""
-        stored = _decoder.decode(state)
+        stored = decode_group(state)
         self.rules = Rules(stored.attributes)
         self.seq, self.fence = stored.seq, stored.fence
         self.providers = {provider.id: provider for provider in stored.providers}
@@ -249,6 +225,7 @@ class ProcessGroup:
         self._founding = stored.attributes if stored.founding is None else stored.founding
         self.held_back = dict.fromkeys(stored.held_back)
         self.archive = None if stored.archive is None else Archive.of(stored.archive)
+        self.nodes = dict.fromkeys(stored.nodes)
         self.rounds = Rounds(stored.rounds)
 
     # --- Messages, and what machines make of them ---
@@ -307,6 +284,7 @@ class ProcessGroup:
                 self._conclude(ballot, approved=False, reason="default_reject")
 
     def _nodes_are_no_more(self, nodes: tuple[NodeId, ...], *, may_hold: bool) -> None:
+        self.nodes = {node: None for node in self.nodes if node not in nodes}
         for process in self.processes_of(nodes):
             if may_hold and self.has_a_say(process):
                 self.held_back[process] = None
@@ -334,6 +312,8 @@ class ProcessGroup:
         is_too_much = size > 0 and size + sum(one.size for one in self.queue) > QUEUE_BYTES_MAX
         if is_join and self.has_ended:
             self._told.append(Refused(self.seq, pending.id, "ended"))
+        elif is_join and pending.id[:2] not in self.nodes:
+            self._told.append(Refused(self.seq, pending.id, "not_a_member"))
         elif is_too_much or (is_join and listed + joins >= PROVIDERS_MAX):
             self._told.append(Refused(self.seq, pending.id, "full"))
         elif is_join:

@@ -136,7 +136,9 @@ class Membership:
         self._over()
         me = (*self.session.desk.processes.me, self.member)
         was_taken_back = isinstance(how, Refused) and how.why in ("withdrawn", "not_a_member", "ended")
-        if was_taken_back or (isinstance(how, Ended) and me in how.outcome.left_out):
+        if was_taken_back and not self._is_taken_back:
+            self._call.fail("refused", "this node was taken out of the group before it was approved; join again")
+        elif was_taken_back or (isinstance(how, Ended) and me in how.outcome.left_out):
             self._call.fail("timed out", "not approved in time; it was withdrawn")
         elif isinstance(how, Ended) and how.outcome.approved:
             self._call.not_known("timed out", "approved too late: the others saw it come, and it has left again")

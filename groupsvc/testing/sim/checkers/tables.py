@@ -93,9 +93,10 @@ def _lives(stories: Stories, those: list[Story]) -> list[Life]:
     for story in sorted(those, key=lambda one: int(one.view["seq"])):
         begins = int(story.view["seq"])
         older = {str(one[0]) for one in story.view["providers"] if one[3] < begins}
-        older |= _left_behind(stories, story)
+        together = [one for one in those if int(one.view["seq"]) == begins]
+        older.update(gone for one in together for gone in _left_behind(stories, one))
         if not lives or (lives[-1].begins < begins and not older & lives[-1].listed):
-            lives.append(Life(begins, bool(story.told) and not older))
+            lives.append(Life(begins, _is_told_by_the_first(story, together) and not older))
         life = lives[-1]
         life.stories.append(story)
         life.listed.update(str(one[0]) for one in story.view["providers"])
@@ -104,6 +105,15 @@ def _lives(stories: Stories, those: list[Story]) -> list[Life]:
                 if line.args["kind"] == "joined":
                     life.listed.update(str(one[0]) for one in stories.of(line)["providers"])
     return lives
+
+
+def _is_told_by_the_first(story: Story, together: list[Story]) -> bool:
+    """Whether it is known who was there, and left with the same entry, when the first of those joined.
+
+    They are told of that entry from their own join on. One who goes at once may be told of less.
+    """
+    first = next((str(one[0]) for one in story.view["providers"] if one[3] == story.view["seq"]), "")
+    return any(one.whole and not one.may_be_cut(one.whole[0]) for one in together if one.provider == first)
 
 
 def _left_behind(stories: Stories, story: Story) -> set[str]:

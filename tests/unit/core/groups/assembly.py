@@ -6,11 +6,12 @@
     group.vote(A1="approve", B1="reject")
     assert [False] == [ended.outcome.approved for ended in group.told(Ended)]
 
-A process is named by the letter of its node and its number there.
+A process is named by the letter of its node and its number there. All nodes carry the group from the beginning.
 """
 
 from __future__ import annotations
 
+from string import ascii_uppercase
 from typing import TypeVar
 
 from groupsvc.wire.notices import AnyNotice, Notice
@@ -35,6 +36,7 @@ class Assembly:
 
     def __init__(self, **attributes: AttributeValue) -> None:
         self.group = ProcessGroup(attributes)
+        self.group.nodes = {(node, 1): None for node in ascii_uppercase}
         self.notices: list[AnyNotice] = []
         self.now = 0.0
         self.rulings: list[bytes] = []

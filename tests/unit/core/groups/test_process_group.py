@@ -573,7 +573,7 @@ def test_the_fence_grows_also_after_more_changes_in_one_view_than_a_view_has_num
 
 def test_the_fence_grows_with_every_change_of_the_list_and_with_every_view() -> None:
     """L6."""
-    group = ProcessGroup({})
+    group = Assembly().group
     fences = []
     for seq, step in enumerate(
         (ViewStarted(5, "A", (), 1, 5 << 20), "A1", "B1", ViewStarted(9, "A", (), 1, 9 << 20), "C1"), 1

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from groupsvc.wire.notices import AttributesChanged, Emptied, Ended, Joined, Left, PhaseOpened
+import pytest
+
+from groupsvc.wire.notices import AttributesChanged, Emptied, Ended, Joined, Left, PhaseOpened, Refused
 from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups.commands import BY_DEFAULT
 from groupsvcd.core.groups.papers import Paper
+from groupsvcd.core.groups.process_group import ProcessGroup
 from groupsvcd.core.groups.rules import CHANGEABLE
+from groupsvcd.core.nodegroups.controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed
 from groupsvcd.core.views import AttributeValue
 
 from .assembly import Assembly, process
@@ -36,6 +40,22 @@ def test_a_joiner_that_dies_with_its_process_and_then_with_its_node_counts_once(
     group.vote(A1="approve")
     assert "A1 C1" == group.names
     assert [(process("B1"),)] == [ended.outcome.left_out for ended in group.told(Ended)]
+
+
+@pytest.mark.parametrize("how", [NodeRemoved(("B", 1)), NodesFailed((("B", 1),))])
+def test_nobody_joins_whose_node_does_not_carry_the_group(how: AnyControl) -> None:
+    """GS-30, no ghosts: B has left, and a join of it comes late. Who goes on from a checkpoint has the same rule."""
+    group = _assembly("A1", "B1")
+    group.group.control(90, how)
+    copy = ProcessGroup({})
+    copy.restore(group.group.snapshot())
+    late, again = (cmd.encode(cmd.Join(number, number, BY_DEFAULT, BY_DEFAULT, "", b"")) for number in (8, 9))
+    for one in (group.group, copy):
+        assert [Refused(91, ("B", 1, 8), "not_a_member")] == one.apply(91, ("B", 1), late)
+        assert [process("A1")] == list(one.providers)
+        one.control(92, NodeInserted(("B", 1), 2, 0))
+        one.apply(93, ("B", 1), again)
+        assert [process("A1"), process("B9")] == list(one.providers)
 
 
 def test_a_default_vote_changed_with_the_attributes_is_the_one_that_is_cast() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from groupsvc.wire.client_messages import GoodbyeAsk, JoinedAs, LeaveAsk, MemberLost, OutcomeIs, Told
 from groupsvc.wire.notices import Emptied, Joined, Left
+from groupsvcd.core.groups import process_group
 
 from .applications import Applications
 
@@ -127,3 +130,15 @@ def test_a_subscriber_is_told_that_the_group_has_dissolved_and_its_node_leaves()
     domain.run(5.0)
     assert ["none", "none"] == domain.roles("DE", "db")
     assert isinstance(watcher.answer(watcher.join(create=True)), JoinedAs)
+
+
+def test_the_node_of_who_was_refused_leaves_the_group_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GS-07: the group is full. Nobody on the node takes part in it, and its stream is for those who do."""
+    monkeypatch.setattr(process_group, "PROVIDERS_MAX", 2)
+    domain = Applications()
+    for node in "DE":
+        domain.opened(node).join()
+    late = domain.opened("F")
+    assert ("failed", "full") == late.problem(late.join())
+    domain.run(3.0)
+    assert ["none"] == domain.roles("F", "db")
