@@ -19,12 +19,13 @@ from typing import Any
 import groupsvc
 from groupsvc import aio
 
-WRAPPED = (groupsvc.Session, groupsvc.Group, groupsvc.Subscription, aio.Session, aio.Group, aio.Subscription)
+BLOCKING = (groupsvc.Session, groupsvc.Group, groupsvc.Subscription, groupsvc.Barrier)
+WRAPPED = (*BLOCKING, aio.Session, aio.Group, aio.Subscription, aio.Barrier)
 DOES_NOT_WAIT = {"on_state", "multicast_nowait", "held", "fileno"}
 
 
 class Used:
-    """A session, a group or a subscription, and the names of it that were used."""
+    """A session, a group, a subscription or a barrier, and the names of it that were used."""
 
     def __init__(self, it: Any, names: set[tuple[str, str]]) -> None:
         self._it = it
@@ -33,6 +34,8 @@ class Used:
     def __getattr__(self, name: str) -> Any:
         self._names.add((type(self._it).__name__, name))
         found = getattr(self._it, name)
+        if name == "barrier":
+            return lambda *given, **named: Used(found(*given, **named), self._names)
         if not inspect.ismethod(found) or name in DOES_NOT_WAIT:
             return found
         return lambda *given, **named: self._call(found, given, named)
@@ -44,7 +47,7 @@ class Used:
         return self._awaited(method, given, named)
 
     async def _awaited(self, method: Any, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        if isinstance(self._it, WRAPPED[:3]):
+        if isinstance(self._it, BLOCKING):
             found = await asyncio.to_thread(method, *given, **named)
         else:
             found = await method(*given, **named)
@@ -56,7 +59,7 @@ class Used:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(self._it, WRAPPED[:3]):
+        if isinstance(self._it, BLOCKING):
             await asyncio.to_thread(self._it.__exit__, kind, error, trace)
         else:
             await self._it.__aexit__(kind, error, trace)

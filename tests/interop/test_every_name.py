@@ -47,6 +47,7 @@ async def story(driver: Driver, domain: LocalDomain, name: str) -> None:
         about_what_is_known(name, first, second, watching)
         await proposals(first, second)
         await messages(name, first, second, three)
+        await barriers(first, second)
         about_holding(first)
         await partings(one, name, first, second, watching, merged)
         await machines(f"{name}/table", one, two)
@@ -130,6 +131,24 @@ async def messages(name: str, first: Used, second: Used, outside: Used) -> None:
         "Message", "Message", "Message",
     ] == kinds(read)  # fmt: skip
     assert all(event.view.seq == event.seq for event in read)
+
+
+async def barriers(first: Used, second: Used) -> None:
+    """Released together, broken together, and reset together."""
+    here, there = (one.barrier("step", parties=2, on_failure="continue") for one in (first, second))
+    assert ("step", 2) == (here.name, there.parties)
+    both = await asyncio.gather(here.wait(b"1", timeout=PATIENCE_S), there.wait(b"2", timeout=PATIENCE_S))
+    assert both[0] == both[1]
+    assert (1, {first.me.id: b"1", second.me.id: b"2"}) == (both[0].round, both[0].payloads)
+    with pytest.raises(groupsvc.BarrierBroken) as broken:
+        await here.wait(timeout=0.2)
+    found = broken.value
+    assert ("timeout", (first.me,), 2, 2, (first.me,)) == (
+        found.why, found.who, found.round, found.expected, found.arrived
+    )  # fmt: skip
+    assert (((second.me, True),), 0) == (tuple((one.provider, one.responds) for one in found.missing), found.never_came)
+    await asyncio.gather(here.reset(timeout=PATIENCE_S), there.reset(timeout=PATIENCE_S))
+    assert 4 == (await asyncio.gather(here.wait(), there.wait()))[0].round
 
 
 def kinds(events: list[Any]) -> list[str]:
