@@ -12,6 +12,7 @@ from pathlib import Path
 import attrs
 
 from . import (
+    barriers,
     busy_machine,
     costs,
     failover,
@@ -43,6 +44,8 @@ MEASURES: dict[str, Measure] = {
     "ballots": sessions.ballots,
     "deaths": sessions.deaths,
     "import": sessions.importing,
+    "barriers": barriers.rates,
+    "broken": barriers.deaths,
 }
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import DaemonUnreachable, GroupServiceError, PeerProtocolError, TimedOut
-from ..wire.client_messages import AnyAnswer, AnyClientRequest, Problem
+from ..wire.client_messages import AnyAnswer, AnyClientRequest, Problem, RoundPart
 from .problems import error_of, no_answer
 
 REPLY_SLACK_S = 0.5
@@ -39,6 +39,7 @@ class Call:
         "ids",
         "is_done",
         "on_done",
+        "parts",
         "take_back",
         "what",
     )
@@ -62,6 +63,7 @@ class Call:
         self.is_done = False
         self.error: BaseException | None = None
         self.on_done: Callable[[], None] | None = None
+        self.parts: list[Any] = []  # of the answer, which came before it
         self.take_back: Callable[[int], AnyClientRequest] | None = None  # what is said if nobody waits for it any more
         self._expected = expected
         self._convert = convert
@@ -126,6 +128,10 @@ class Calls:
 
     def answer(self, answer: AnyAnswer) -> None:
         """The daemon's answer to one of them."""
+        if isinstance(answer, RoundPart):
+            if answer.id in self._waiting:
+                self._waiting[answer.id].parts.append(answer)
+            return
         call = self._waiting.pop(answer.id, None)
         if call is None:
             self._unwanted(answer)

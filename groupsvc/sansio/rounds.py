@@ -86,7 +86,11 @@ def come(
         round_ = answer.round
         if round_.end == "broken":
             raise broken(membership, where, round_)
-        return Released(round_.number, {text_of(provider): payload for provider, payload in round_.arrived})
+        brought = {provider: payload for part in calls[-1].parts for provider, payload in part.payloads}
+        arrived = {text_of(provider): brought.get(provider, payload) for provider, payload in round_.arrived}
+        return Released(round_.number, arrived)
+
+    calls: list[Call] = []
 
     def start(now: float, timeout: float) -> Call:
         check_member(machine, membership, what)
@@ -99,6 +103,7 @@ def come(
             ),
             wire.RoundIs, what, now=now, timeout=timeout, group=group, convert=ended,
         )  # fmt: skip
+        calls.append(call)
         call.take_back = lambda id: wire.BreakAsk(id, number, barrier.name)
         return call
 

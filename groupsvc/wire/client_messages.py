@@ -531,6 +531,13 @@ class SnapshotWanted(ClientReply, tag=int(Kind.SNAPSHOT_WANTED)):
     seq: int
 
 
+class RoundPart(ClientReply, tag=int(Kind.ROUND_PART)):
+    """What some parties of a round have brought, if it is much: comes before ``RoundIs``, whose id it has."""
+
+    id: int
+    payloads: tuple[tuple[ProviderId, bytes], ...]
+
+
 class RoundIs(ClientReply, tag=int(Kind.ROUND_IS)):
     """How the round of a barrier ended to which somebody came, and by which entry."""
 
@@ -578,7 +585,7 @@ AnyClientRequest = (
 AnyAnswer = (
     Welcome | Status | GroupRecord | ConfigValue | Done | Problem
     | SessionIs | SessionAliveAck | JoinedAs | Subscribed | OutcomeIs | CaughtUp | GroupsAre | OutcomesAre
-    | RoundIs
+    | RoundIs | RoundPart
 )  # fmt: skip
 AnyTelling = (
     Told | MessagesCame | MemberLost | NoticesMissed | SessionNews | CheckpointBlock | CheckpointTold | SnapshotWanted

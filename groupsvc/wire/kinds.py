@@ -145,3 +145,4 @@ class Kind(enum.IntEnum):
     CHECKPOINT_TOLD = 194
     SNAPSHOT_WANTED = 195
     ROUND_IS = 196
+    ROUND_PART = 197

@@ -86,11 +86,11 @@ OUTCOMES_KEPT = 100
 BARRIER_NAME_CHARS_MAX = 200
 """As group names."""
 
-BARRIER_PAYLOAD_BYTES_MAX = 16 * 1024
-"""What one party brings to a barrier for all the others."""
+BARRIER_PAYLOAD_BYTES_MAX = 4 * 1024 * 1024
+"""What one party brings to a barrier for all the others: as a message."""
 
 ROUND_BYTES_MAX = 4 * 1024 * 1024
-"""What all of them bring: the end of a round is one entry, and fits into a frame."""
+"""What all of them bring that travels with the end of the round, which is one entry and fits into a frame."""
 
 # --- State machines of applications ---
 

@@ -58,6 +58,19 @@ def test_many_rounds_over_three_nodes_with_joins_and_messages_between(shared_dom
         session.close()
 
 
+def test_a_megabyte_of_everybody_reaches_everybody(shared_domain: LocalDomain) -> None:
+    name = f"barriers/{time.time_ns()}"
+    sessions = [shared_domain.connect(node) for node in ("n1", "n2", "n3", "n1")]
+    groups = [session.join(name, name=str(number)) for number, session in enumerate(sessions)]
+    parts = {group.me.id: os.urandom(1_000_000) for group in groups}
+    for _ in range(3):
+        barrier = [(group.barrier("gather"), parts[group.me.id]) for group in groups]
+        found = _together(*(lambda one=one: one[0].wait(one[1], timeout=PATIENCE_S) for one in barrier))  # type: ignore[misc]
+        assert [parts] * 4 == [one.payloads for one in found]
+    for session in sessions:
+        session.close()
+
+
 def test_in_asyncio_a_cancelled_wait_breaks_the_round_and_all_can_reset_it(shared_domain: LocalDomain) -> None:
     async def story() -> None:
         name = f"barriers/{time.time_ns()}"

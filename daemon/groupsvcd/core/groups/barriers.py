@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from ..peer_messages import Waits
 from ..views import NodeId
+from . import commands as cmd
 from .gathering import Gathering
 from .papers import GivesUp, Waiter
 from .waiting_room import Party, WaitingRoom
@@ -18,35 +19,74 @@ if TYPE_CHECKING:
     from .process_groups import ProcessGroups
 
 
+CARRIED_BYTES_MAX = 1024
+"""What a party brings goes with the word that it has come, and with the end of the round, up to so much."""
+
+
 class Barriers:
     """The barriers of one group, on one node."""
 
-    def __init__(self, groups: ProcessGroups, local: LocalGroup) -> None:
-        self._groups, self._local = groups, local
+    def __init__(self, groups: ProcessGroups, local: LocalGroup, submit: Callable[[bytes], None]) -> None:
+        self._groups, self._local, self._submit = groups, local, submit
         self._room = WaitingRoom(groups.timers)
         self._gathering: Gathering | None = None
+        self._bringing: dict[tuple[str, int], tuple[Waiter, Party]] = {}  # whose payloads are on their way
+        self._last_brought = 0
 
     # --- For sessions ---
 
     def has(self, barrier: str, provider: int) -> bool:
         """Whether this provider waits there already."""
-        return self._room.has(barrier, provider)
+        return (barrier, provider) in self._bringing or self._room.has(barrier, provider)
 
     def wait(self, waiter: Waiter, party: Party) -> None:
-        """A provider of this node comes to a barrier; to which round, and since when, is filled in here."""
+        """A provider of this node comes to a barrier; to which round, and since when, is filled in here.
+
+        If it brings much, that goes first, and the provider has come when it is there.
+        """
+        if len(waiter.payload) <= CARRIED_BYTES_MAX:
+            self._enter(waiter, party)
+            return
+        self._last_brought += 1
+        self._bringing[waiter.barrier, waiter.provider] = (
+            replace(waiter, payload=b"", brought=self._last_brought), party,
+        )  # fmt: skip
+        self._submit(cmd.encode(cmd.Bring(waiter.provider, waiter.barrier, self._last_brought, waiter.payload)))
+
+    def _enter(self, waiter: Waiter, party: Party) -> None:
         group = self._local.group
         waiter = replace(waiter, round=group.rounds.next_round(waiter.barrier), since=group.seq)
         self._room.enter(waiter, party)
         self._send()
 
+    def _was_brought(self, barrier: str, provider: int, number: int) -> None:
+        waiter, party = self._bringing.get((barrier, provider), (None, None))
+        if waiter is None or party is None or waiter.brought != number:
+            return  # nobody waits for that any more
+        del self._bringing[barrier, provider]
+        group = self._local.group
+        broken = group.rounds.broken(barrier)
+        if broken is not None:
+            party.ended(group.seq, broken)
+        elif not group.rounds.has_brought((*self._groups.me, provider), barrier, number):
+            party.in_vain("full")
+        else:
+            self._enter(waiter, party)
+
     def give_up(self, barrier: str, provider: int, why: GivesUp) -> bool:
         """It does not wait any longer; whether it did."""
+        bringing = self._bringing.pop((barrier, provider), None)
+        if bringing is not None:
+            bringing[1].in_vain("late")
+            return True
         is_waiting = self._room.give_up(barrier, provider, why)
         self._send()
         return is_waiting
 
     def drop(self, provider: int) -> None:
         """It is no provider any more."""
+        for key in [key for key in self._bringing if key[1] == provider]:
+            self._bringing.pop(key)[1].in_vain("out")
         self._room.drop(provider)
 
     # --- What comes ---
@@ -60,6 +100,11 @@ class Barriers:
     def look(self) -> None:
         """Entries were applied, or this node leads, or does not any more."""
         rounds = self._local.group.rounds
+        if rounds.brought_now:
+            brought, rounds.brought_now = rounds.brought_now, []
+            for provider, barrier, number in brought:
+                if provider[:2] == self._groups.me:
+                    self._was_brought(barrier, provider[2], number)
         if rounds.ended:
             ended, rounds.ended = rounds.ended, []
             for seq, round_ in ended:
@@ -91,6 +136,9 @@ class Barriers:
     def lose(self, reason: str) -> None:
         """This node carries the group no longer."""
         self._gathering = None
+        bringing, self._bringing = self._bringing, {}
+        for _, party in bringing.values():
+            party.lost(reason)
         self._room.lose(reason)
 
     def _send(self) -> None:

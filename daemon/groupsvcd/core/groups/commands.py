@@ -130,9 +130,18 @@ class SealCheckpoint(Command, frozen=True, tag=11):
     blocks: int
 
 
+class Bring(Command, frozen=True, tag=12):
+    """What a provider brings to a barrier that it comes to then, if it is much. ``number`` is one of its node's own."""
+
+    provider: int
+    barrier: str
+    number: int
+    payload: bytes
+
+
 AnyCommand = (
     Join | Leave | Expel | ChangeState | SendMessage | ChangeAttributes | Withdraw | ProvidersFailed | Responds
-    | StoreBlock | SealCheckpoint
+    | StoreBlock | SealCheckpoint | Bring
 )  # fmt: skip
 AnyProposal = Join | Leave | Expel | ChangeState | SendMessage | ChangeAttributes
 
@@ -172,7 +181,8 @@ class RoundEnded(Ruling, frozen=True, kw_only=True, tag=4):
     round: int
     end: RoundEnd
     parties: int  # how many it takes; 0: all providers
-    arrived: tuple[tuple[ProviderId, bytes], ...]
+    arrived: tuple[tuple[ProviderId, bytes], ...]  # with what they bring, if it is little
+    brought: tuple[tuple[ProviderId, int], ...] = ()  # else with the number under which they brought it before
     broken_by: BrokenBy = ""
     who: tuple[ProviderId, ...] = ()
     waited: float = 0.0

@@ -74,6 +74,7 @@ class Gathering:
     def _look_at(self, barrier: str, now: float) -> None:
         if now < self._rule_at.get(barrier, -math.inf):
             return
+        self._rule_at.pop(barrier, None)
         group, rounds = self._group, self._group.rounds
         number, resets = rounds.next_round(barrier), rounds.broken(barrier) is not None
         known = self._waiters[barrier]
@@ -86,6 +87,7 @@ class Gathering:
         here = {
             one: waiter for one, waiter in known.items()
             if waiter.round == number and waiter.resets == resets and waiter.since <= group.seq
+            and (rounds.has_brought(one, barrier, waiter.brought) or not group.has_a_say(one))
         }  # fmt: skip
         verdict = self._verdict(here) if here else None
         if verdict is None:
@@ -98,7 +100,9 @@ class Gathering:
         payloads = {one: b"" if end != "released" else here[one].payload for one in arrived}
         ruling = RoundEnded(
             barrier=barrier, round=number, end=end, parties=first.parties,
-            arrived=in_order(group.providers, payloads), broken_by=broken_by, who=who,
+            arrived=in_order(group.providers, payloads),
+            brought=tuple((one, here[one].brought) for one in arrived if end == "released" and here[one].brought),
+            broken_by=broken_by, who=who,
             waited=now - self._opened_at.get(barrier, (0, now))[1],
         )  # fmt: skip
         self._order(cmd.encode(ruling))

@@ -98,7 +98,7 @@ class LocalGroup:
         self._retry_at = math.inf
         self._box = BallotBox(groups.timers)
         self._chair: Chair | None = None
-        self.barriers = Barriers(groups, self)
+        self.barriers = Barriers(groups, self, self._submit)
         self._answers: dict[int, bool] = {}  # whether providers answer, of whom that was asked
         self._saying: set[int] = set()  # of whom that is on its way
         self._errands: dict[int, Callable[[str], None]] = {}  # who waits for the stream, and is told if it is lost

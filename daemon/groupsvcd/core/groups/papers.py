@@ -35,3 +35,4 @@ class Waiter(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unkn
     payload: bytes = b""
     resets: bool = False
     gives_up: GivesUp = ""
+    brought: int = 0  # the number under which the stream has its payload, if that is much

@@ -137,6 +137,9 @@ class ProcessGroup:
             self._responds((*origin, command.provider), does=command.does)
         elif isinstance(command, cmd.StoreBlock | cmd.SealCheckpoint):
             self._take_checkpoint((*origin, command.provider), command)
+        elif isinstance(command, cmd.Bring):
+            if self.has_a_say(provider := (*origin, command.provider)):
+                self.rounds.bring(provider, command.barrier, command.number, command.payload)
         elif isinstance(command, cmd.Withdraw):
             self._refuse([one for one in self.queue if one.id == (*origin, command.number)], "withdrawn")
         else:
@@ -549,6 +552,7 @@ class ProcessGroup:
             self.failing.pop(provider, None)
             self.held_back.pop(provider, None)
             self.unresponsive.discard(provider)
+            self.rounds.is_out(provider)
             if self.archive is not None:
                 self.archive.forget(provider)
         if leaving:

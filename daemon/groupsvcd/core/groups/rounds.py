@@ -6,6 +6,9 @@ still there when it comes; for a barrier of all providers also if it lists them 
 between the ruling and its place in the stream makes it void, and the leader rules anew. A round that fits has one end,
 and its number never comes again: who came to it counts for it and for no other.
 
+Who brings much brings it before it comes, as an entry of its own (``Bring``); so it travels as large messages do, and
+the ruling only names it. It is kept until the round ends, or its party is no more.
+
 A barrier that broke stays so until its parties have reset it, which is a round, too.
 
 Of most barriers only the number of the last round is kept, and of barriers that were not used for long, nothing: the
@@ -29,6 +32,10 @@ DEATHS_KEPT = 64
 """The newest deaths: whether one came while a round was open decides how that ends, whoever leads then."""
 
 
+BROUGHT_BYTES_MAX = 32 * 1024 * 1024
+"""What is brought to all barriers of a group and waits for the end of a round: every member keeps it."""
+
+
 class StoredRounds(msgspec.Struct, frozen=True, array_like=True):
     """All barriers in a checkpoint."""
 
@@ -36,6 +43,7 @@ class StoredRounds(msgspec.Struct, frozen=True, array_like=True):
     broken: tuple[Round, ...]
     floor: int
     deaths: tuple[tuple[int, ProviderId], ...]
+    brought: tuple[tuple[ProviderId, str, int, bytes], ...] = ()
 
 
 class Rounds:
@@ -46,12 +54,20 @@ class Rounds:
         self._broken: dict[str, Round] = {} if stored is None else {one.barrier: one for one in stored.broken}
         self._floor = 0 if stored is None else stored.floor
         self.deaths: list[tuple[int, ProviderId]] = [] if stored is None else list(stored.deaths)
+        self._brought: dict[tuple[ProviderId, str], tuple[int, bytes]] = {
+            (provider, barrier): (number, payload)
+            for provider, barrier, number, payload in (() if stored is None else stored.brought)
+        }
+        self.brought_now: list[tuple[ProviderId, str, int]] = []  # since somebody looked
         self.ended: list[tuple[int, Round]] = []  # since somebody looked, with the entry
         self.ruled: set[str] = set()  # where a ruling was applied since somebody looked, whether it fitted or not
 
     def stored(self) -> StoredRounds:
         """For a checkpoint."""
-        return StoredRounds(tuple(self._last.items()), tuple(self._broken.values()), self._floor, tuple(self.deaths))
+        brought = tuple((*key, *what) for key, what in self._brought.items())
+        return StoredRounds(
+            tuple(self._last.items()), tuple(self._broken.values()), self._floor, tuple(self.deaths), brought
+        )
 
     def next_round(self, barrier: str) -> int:
         """The number of the round that is open, or the next one to be opened."""
@@ -70,6 +86,21 @@ class Rounds:
         """A provider is no more."""
         self.deaths = [*self.deaths[1 - DEATHS_KEPT :], (seq, provider)]
 
+    def bring(self, provider: ProviderId, barrier: str, number: int, payload: bytes) -> None:
+        """A provider brings something, in the place of what it brought there before; unless there is too much."""
+        self._brought.pop((provider, barrier), None)
+        if len(payload) + sum(len(one) for _, one in self._brought.values()) <= BROUGHT_BYTES_MAX:
+            self._brought[provider, barrier] = (number, payload)
+        self.brought_now.append((provider, barrier, number))
+
+    def has_brought(self, provider: ProviderId, barrier: str, number: int) -> bool:
+        """Whether that is kept here; 0 is nothing."""
+        return not number or self._brought.get((provider, barrier), (0, b""))[0] == number
+
+    def is_out(self, provider: ProviderId) -> None:
+        """This is no provider any more."""
+        self._brought = {key: what for key, what in self._brought.items() if key[0] != provider}
+
     def apply(
         self, seq: int, ruling: RoundEnded, living: Collection[ProviderId], unresponsive: Collection[ProviderId]
     ) -> None:
@@ -78,12 +109,16 @@ class Rounds:
         self.ruled.add(barrier)
         if ruling.round != self.next_round(barrier) or not _fits(ruling, living, is_broken=barrier in self._broken):
             return
+        if not all(self.has_brought(provider, barrier, number) for provider, number in ruling.brought):
+            return
         self._last.pop(barrier, None)
         self._last[barrier] = ruling.round
-        arrived = {provider for provider, _ in ruling.arrived}
+        brought = {provider: self._brought[provider, barrier][1] for provider, number in ruling.brought if number}
+        arrived = {provider: brought.get(provider, payload) for provider, payload in ruling.arrived}
         is_broken = ruling.end == "broken"
         round_ = Round(
-            barrier=barrier, number=ruling.round, end=ruling.end, parties=ruling.parties, arrived=ruling.arrived,
+            barrier=barrier, number=ruling.round, end=ruling.end, parties=ruling.parties,
+            arrived=tuple(arrived.items()),
             broken_by=ruling.broken_by, who=ruling.who, waited=ruling.waited,
             missing=tuple((one, one not in unresponsive) for one in living if is_broken and one not in arrived),
         )  # fmt: skip
@@ -91,6 +126,8 @@ class Rounds:
             self._broken[barrier] = round_
         else:
             self._broken.pop(barrier, None)
+        for provider in arrived if not is_broken else living:
+            self._brought.pop((provider, barrier), None)
         self.ended.append((seq, round_))
         self._forget_some()
 
@@ -102,7 +139,7 @@ class Rounds:
     def start_again(self) -> None:
         """The last provider has left: whoever joins now finds no barrier broken, and no number used twice."""
         self._floor = max((self._floor, *self._last.values()))
-        self._last, self._broken, self.deaths = {}, {}, []
+        self._last, self._broken, self.deaths, self._brought = {}, {}, [], {}
 
 
 def _fits(ruling: RoundEnded, living: Collection[ProviderId], *, is_broken: bool) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
 
 import attrs
 from msgspec.structs import replace
@@ -24,6 +24,9 @@ from ..views import NodeId
 from .papers import GivesUp, Waiter
 from .rounds import Rounds
 
+InVain = Literal["late", "out", "full"]
+"""Its time was up; it is no provider any more; there is no room for what it brings."""
+
 
 class Party(Protocol):
     """Whoever waits. It is told one of these, once."""
@@ -31,8 +34,8 @@ class Party(Protocol):
     def ended(self, seq: int, round_: Round) -> None:
         """How the round ended, and by which entry."""
 
-    def in_vain(self, *, is_out: bool) -> None:
-        """It certainly counted for no round: its time was up, or it is no provider any more."""
+    def in_vain(self, why: InVain) -> None:
+        """It certainly counted for no round."""
 
     def lost(self, reason: str) -> None:
         """What became of its round is not known here."""
@@ -78,7 +81,7 @@ class WaitingRoom:
         """This provider of the node is none any more: no round that ends from now on counts it."""
         for key in [key for key in self._waiting if key[1] == provider]:
             self._unsent.pop(key, None)
-            self._waiting.pop(key).party.in_vain(is_out=True)
+            self._waiting.pop(key).party.in_vain("out")
 
     def over(self, seq: int, round_: Round, me: NodeId, rounds: Rounds) -> None:
         """A round has ended."""
@@ -93,7 +96,7 @@ class WaitingRoom:
                 del self._waiting[key]
                 self._unsent.pop(key, None)
                 if passed:
-                    waiting.party.in_vain(is_out=False)
+                    waiting.party.in_vain("late")
                 else:
                     waiting.party.ended(seq, round_)
 

@@ -7,18 +7,31 @@ later, because the node is cut off, it is *unknown*.
 
 from __future__ import annotations
 
-from groupsvc.wire.client_messages import BarrierAsk, BreakAsk, Done, Problem, RoundIs
-from groupsvc.wire.limits import TIMEOUT_S_MAX
-from groupsvc.wire.notices import Round
+from collections.abc import Iterator
 
+from msgspec.structs import replace
+
+from groupsvc.wire.client_messages import BarrierAsk, BreakAsk, Done, Problem, RoundIs, RoundPart
+from groupsvc.wire.limits import TIMEOUT_S_MAX
+from groupsvc.wire.notices import ProviderId, Round
+
+from ..groups.barriers import CARRIED_BYTES_MAX
 from ..groups.local_group import LocalGroup
 from ..groups.papers import Waiter
+from ..groups.rounds import BROUGHT_BYTES_MAX
+from ..groups.waiting_room import InVain
 from .calls import LAST_WORD_S, Call
 from .proposals import provider_of
 from .session import Session
 
-IN_VAIN = "timed out", "the round ended without this party, which came too late for it; it counted for none"
-OUT = "not a member", "this provider has left the group; it counted for no round"
+PART_BYTES = 1024 * 1024
+"""What parties brought is told in pieces of about so much."""
+
+IN_VAIN: dict[InVain, tuple[str, str]] = {
+    "late": ("timed out", "the time was up before this party could be counted; it counted for no round"),
+    "out": ("not a member", "this provider has left the group; it counted for no round"),
+    "full": ("full", f"{BROUGHT_BYTES_MAX} bytes are brought to the barriers of this group already; it did not come"),
+}
 
 
 class Attendance:
@@ -36,11 +49,15 @@ class Attendance:
 
     def ended(self, seq: int, round_: Round) -> None:
         """This is how."""
+        for part in _parts(round_):
+            self._call.tell_first(RoundPart(self._call.id, part))
+        if round_.end == "released":
+            round_ = replace(round_, arrived=tuple((one, _carried(payload)) for one, payload in round_.arrived))
         self._call.answer(RoundIs(self._call.id, seq, round_))
 
-    def in_vain(self, *, is_out: bool) -> None:
+    def in_vain(self, why: InVain) -> None:
         """It counted for no round."""
-        self._call.fail(*(OUT if is_out else IN_VAIN))
+        self._call.fail(*IN_VAIN[why])
 
     def lost(self, reason: str) -> None:
         """This node does not know."""
@@ -56,6 +73,26 @@ class Attendance:
 
     def _is_too_late(self) -> None:
         self._call.not_known("timed out", "the round has not ended in time, and is not known to be broken")
+
+
+def _carried(payload: bytes) -> bytes:
+    """What is told with the end of the round; what is more was told before."""
+    return payload if len(payload) <= CARRIED_BYTES_MAX else b""
+
+
+def _parts(round_: Round) -> Iterator[tuple[tuple[ProviderId, bytes], ...]]:
+    """What parties brought, if it is much, in pieces that fit into a frame."""
+    part: list[tuple[ProviderId, bytes]] = []
+    size = 0
+    for provider, payload in round_.arrived:
+        if len(payload) > CARRIED_BYTES_MAX:
+            if part and size + len(payload) > PART_BYTES:
+                yield tuple(part)
+                part, size = [], 0
+            part.append((provider, payload))
+            size += len(payload)
+    if part:
+        yield tuple(part)
 
 
 def wait(session: Session, ask: BarrierAsk) -> None:

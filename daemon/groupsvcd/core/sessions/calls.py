@@ -44,6 +44,11 @@ class Call:
             self.session.calls.discard(self)
             self.session.tell(reply)
 
+    def tell_first(self, telling: AnyClientReply) -> None:
+        """A part of the answer, which follows."""
+        if self.is_open:
+            self.session.tell(telling)
+
     def stop(self) -> None:
         """Nobody is there any more to be answered."""
         self.is_open = False

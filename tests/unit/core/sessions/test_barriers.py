@@ -6,9 +6,10 @@ import math
 
 import pytest
 
-from groupsvc.wire.client_messages import BarrierAsk, BreakAsk, Done, ExpelAsk, GoodbyeAsk, LeaveAsk, RoundIs
+from groupsvc.wire.client_messages import BarrierAsk, BreakAsk, Done, ExpelAsk, GoodbyeAsk, LeaveAsk, RoundIs, RoundPart
 from groupsvc.wire.limits import BARRIER_PAYLOAD_BYTES_MAX, TIMEOUT_S_MAX
 from groupsvc.wire.notices import Joined, Round
+from groupsvcd.core.groups import rounds
 from groupsvcd.core.peer_messages import Waits
 
 from .applications import Application, Applications
@@ -30,6 +31,15 @@ def _come(
     return application.ask(
         BarrierAsk, application.member, name, parties, on_failure, payload, resets, timeout
     )  # fmt: skip
+
+
+def _payloads(application: Application, number: int) -> dict[tuple[str, int, int], bytes]:
+    """What everybody brought, as it was told: what is much comes before the end of the round."""
+    *parts, last = application.answers(number)
+    assert isinstance(last, RoundIs)
+    assert all(isinstance(part, RoundPart) for part in parts)
+    brought = {one: payload for part in parts if isinstance(part, RoundPart) for one, payload in part.payloads}
+    return {one: brought.get(one, payload) for one, payload in last.round.arrived}
 
 
 def _round(application: Application, number: int) -> Round:
@@ -218,6 +228,60 @@ def test_lost_and_late_words_change_nothing() -> None:
     asked = [_come(one) for one in (a, b, c)]
     domain.run(3.0)
     assert ["released"] * 3 == [_round(one, n).end for one, n in zip((a, b, c), asked, strict=True)]
+
+
+MUCH = 300_000
+
+
+def test_what_is_much_is_brought_before_and_everybody_gets_all_of_it() -> None:
+    """In several rounds, whoever leads: what was brought stays when the leader dies."""
+    domain, (a, b, c) = _three()
+    for step in (b"1", b"2"):
+        asked = [_come(a, step * MUCH), _come(b, b"little"), _come(c, step * 5 * MUCH)]
+        domain.run(3.0)
+        expected = {_id(a): step * MUCH, _id(b): b"little", _id(c): step * 5 * MUCH}
+        assert [expected] * 3 == [_payloads(one, n) for one, n in zip((a, b, c), asked, strict=True)]
+    asked = [_come(one, b"3" * MUCH, parties=2, name="two") for one in (b,)]
+    domain.run(1.0)
+    domain.kill("D")
+    domain.run(8.0)
+    asked.append(_come(c, b"4" * MUCH, parties=2, name="two"))
+    domain.run(3.0)
+    expected = {_id(b): b"3" * MUCH, _id(c): b"4" * MUCH}
+    assert [expected] * 2 == [_payloads(one, n) for one, n in zip((b, c), asked, strict=True)]
+
+
+def test_who_brings_much_and_whose_time_is_up_before_it_is_there_has_not_come() -> None:
+    domain, (a, b, c) = _three()
+    domain.cut("F", "D", "E")
+    asked = _come(c, b"x" * MUCH, parties=2, timeout=0.5)
+    domain.run(1.0)
+    assert ("failed", "timed out") == c.problem(asked)
+    domain.heal()
+    domain.run(10.0)
+    others = [_come(a, parties=2), _come(b, parties=2)]
+    domain.run(1.0)
+    assert ["released"] * 2 == [_round(one, n).end for one, n in zip((a, b), others, strict=True)]
+
+
+def test_more_than_a_group_keeps_is_refused_and_the_rest_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "BROUGHT_BYTES_MAX", 2 * MUCH)
+    domain, (a, b, c) = _three()
+    asked = [_come(a, b"1" * MUCH, parties=2)]
+    domain.run(1.0)
+    refused = _come(c, b"2" * 2 * MUCH, parties=2)
+    domain.run(1.0)
+    assert ("failed", "full") == c.problem(refused)
+    asked.append(_come(b, b"3" * MUCH, parties=2))
+    domain.run(1.0)
+    assert {_id(a): b"1" * MUCH, _id(b): b"3" * MUCH} == _payloads(a, asked[0]) == _payloads(b, asked[1])
+    assert {_id(c): b"4" * 2 * MUCH} == _payloads(c, _later(domain, c, _come(c, b"4" * 2 * MUCH, parties=1)))
+
+
+def _later(domain: Applications, application: Application, number: int) -> int:
+    domain.run(1.0)
+    assert application.answers(number)
+    return number
 
 
 def test_who_is_interrupted_breaks_the_round() -> None:
