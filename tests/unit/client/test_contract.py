@@ -92,6 +92,8 @@ def test_what_one_driver_has_the_other_has_with_the_same_arguments(owner: str) -
         assert isinstance(one, property) == isinstance(other, property)
         if not isinstance(one, property):
             assert arguments(one) == arguments(other), name
+    if owner == "Barrier":
+        return  # it is come to, not entered
     for entered, left in (("__enter__", "__exit__"), ("__aenter__", "__aexit__")):
         which = blocking if entered == "__enter__" else asynchronous
         assert hasattr(which, entered)

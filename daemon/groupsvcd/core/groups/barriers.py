@@ -83,6 +83,10 @@ class Barriers:
         self._send()
         return is_waiting
 
+    def when_out(self, barrier: str, provider: int, action: Callable[[], None]) -> bool:
+        """Do this within a later step, when the end of the round is known to who has given up; False if it has not."""
+        return self._room.when_out(barrier, provider, lambda: self._groups.soon(action))
+
     def drop(self, provider: int) -> None:
         """It is no provider any more."""
         for key in [key for key in self._bringing if key[1] == provider]:

@@ -45,6 +45,7 @@ class Party(Protocol):
 class _Waiting:
     waiter: Waiter
     party: Party
+    after: list[Callable[[], None]] = attrs.field(factory=list)  # what its program wants next
 
 
 class WaitingRoom:
@@ -77,11 +78,21 @@ class WaitingRoom:
         self._unsent[key] = None
         return True
 
+    def when_out(self, barrier: str, provider: int, action: Callable[[], None]) -> bool:
+        """Do this when the end of the round was told to a party that has given up; False if it has not."""
+        waiting = self._waiting.get((barrier, provider))
+        if waiting is None or not waiting.waiter.gives_up:
+            return False
+        waiting.after.append(action)
+        return True
+
     def drop(self, provider: int) -> None:
         """This provider of the node is none any more: no round that ends from now on counts it."""
         for key in [key for key in self._waiting if key[1] == provider]:
             self._unsent.pop(key, None)
-            self._waiting.pop(key).party.in_vain("out")
+            waiting = self._waiting.pop(key)
+            waiting.party.in_vain("out")
+            _go_on(waiting)
 
     def over(self, seq: int, round_: Round, me: NodeId, rounds: Rounds) -> None:
         """A round has ended."""
@@ -99,6 +110,7 @@ class WaitingRoom:
                     waiting.party.in_vain("late")
                 else:
                     waiting.party.ended(seq, round_)
+                _go_on(waiting)
 
     def hurry(self) -> None:
         """Somebody else leads, perhaps: it is told of all of them."""
@@ -126,3 +138,9 @@ class WaitingRoom:
         self.repeat_at = math.inf
         for one in waiting.values():
             one.party.lost(reason)
+            _go_on(one)
+
+
+def _go_on(waiting: _Waiting) -> None:
+    for action in waiting.after:
+        action()

@@ -103,6 +103,13 @@ def wait(session: Session, ask: BarrierAsk) -> None:
     local = part.local
     rounds = local.group.rounds
     broken = rounds.broken(ask.barrier)
+    began = session.desk.turn.now
+
+    def again() -> None:
+        wait(session, replace(ask, timeout=max(0.0, ask.timeout - (session.desk.turn.now - began))))
+
+    if local.barriers.when_out(ask.barrier, ask.member, again):
+        return  # it was interrupted, and the round that it broke has not ended yet
     if local.barriers.has(ask.barrier, ask.member):
         text = f"this provider waits at barrier {ask.barrier!r} already; one call at a time"
         session.tell(Problem(ask.id, "usage", "usage", text))

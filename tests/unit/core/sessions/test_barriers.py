@@ -295,6 +295,19 @@ def test_who_is_interrupted_breaks_the_round() -> None:
     )  # fmt: skip
 
 
+def test_who_was_interrupted_and_comes_again_at_once_is_told_of_the_break_and_can_reset() -> None:
+    """Its program does not wait until the others know."""
+    domain, (a, b, c) = _three()
+    _come(c)
+    c.ask(BreakAsk, c.member, "")
+    again, reset = _come(c), _come(c, resets=True)
+    domain.run(0.2)
+    assert ("broken", "cancelled") == (_round(c, again).end, _round(c, again).broken_by)
+    others = [_come(one, resets=True) for one in (a, b)]
+    domain.run(0.2)
+    assert ["reset"] * 3 == [_round(one, n).end for one, n in zip((a, b, c), [*others, reset], strict=True)]
+
+
 def test_who_goes_while_it_waits_breaks_the_round_and_is_told_that_it_counted_for_none() -> None:
     domain, (a, b, c) = _three()
     asked = [_come(a), _come(b)]
