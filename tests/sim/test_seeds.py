@@ -129,6 +129,8 @@ def test_a_ballot_ends_although_the_last_process_of_the_leader_has_left() -> Non
         306681,
         310019,
         310486,
+        312136,
+        312284,
     ],
 )
 def test_seeds_with_tables_that_found_something_stay_green(seed: int) -> None:
@@ -145,6 +147,7 @@ def test_seeds_with_tables_that_found_something_stay_green(seed: int) -> None:
     G11, the checker: somebody joined with the entry by which the last one left, and went before it was told of that.
     V7: a join was ordered when its node had left the group, and nobody was there to say that its process had gone, too.
     B3: a disk that came back opened the log of one that had joined later, and threw away what it alone had.
+    K2, the history: a vote was written down when it arrived, and its session had been suspended since it was cast.
     """
     assert () == run_seed(seed).failures
 
