@@ -10,9 +10,10 @@ import attrs
 import pytest
 
 from groupsvc.sansio import asking
-from groupsvc.testing.sim.application import outcome_of
+from groupsvc.testing.sim.application import Application, Part, outcome_of
 from groupsvc.testing.sim.application_votes import cast_astray
 from groupsvc.testing.sim.applications import ApplicationHabits
+from groupsvc.testing.sim.checkers import check
 from groupsvc.testing.sim.checkers.application_stories import Stories
 from groupsvc.testing.sim.checkers.group_streams import split
 from groupsvc.testing.sim.convergence import converge
@@ -121,8 +122,8 @@ def _as_script(world: World, deed: object, chance: random.Random) -> None:
     deed()
 
 
-def test_a_vote_past_the_library_in_an_open_phase_is_no_stray_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """G4: it names the phase that runs and is its provider's first there, so it is counted, and written down so."""
+def _in_its_first_phase(monkeypatch: pytest.MonkeyPatch) -> tuple[World, Application, Part, int]:
+    """An application that proposed a state, and has not voted on it yet; last its ballot."""
     world = World(5, 3, voters=3, drift=False)
     apps = world.applications
     apps.deeds.attributes["apps-0"] = attrs.evolve(apps.deeds.attributes["apps-0"], durable=False, time_limit=5.0)
@@ -145,14 +146,34 @@ def test_a_vote_past_the_library_in_an_open_phase_is_no_stray_one(monkeypatch: p
     world.run(until=6.0)
     running = part.membership._proposal
     assert running is not None
-    cast_astray(app, part, running.ballot, 2, Answer(Vote.REJECT))
-    cast_astray(app, part, running.ballot, 1, Answer(Vote.REJECT))
+    return world, app, part, running.ballot
+
+
+def test_a_vote_past_the_library_in_an_open_phase_is_no_stray_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """G4: it names the phase that runs and is its provider's first there, so it is counted, and written down so."""
+    world, app, part, ballot = _in_its_first_phase(monkeypatch)
+    cast_astray(app, part, ballot, 2, Answer(Vote.REJECT))
+    cast_astray(app, part, ballot, 1, Answer(Vote.REJECT))
     world.run(until=7.0)
     cast = [line.args for line in _lines(world) if line.op == "vote"]
     votes = [(paper["phase"], [word for word in ("early", "stray") if word in paper]) for paper in cast]
     assert [(1, []), (2, ["stray"])] == votes, "the second is written when it arrives, and phase 1 is open then"
     (ended,) = (line for line in _lines(world) if line.op == "propose_state" and line.type == "ok")
     assert [vote[1:] for vote in ended.result["votes"]] == [["reject", ""]]
+
+
+def test_a_vote_that_lingers_was_cast_when_it_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """K2: the connection breaks, and it arrives when the session has been suspended by its own clock."""
+    world, app, part, ballot = _in_its_first_phase(monkeypatch)
+    assert app.connection is not None
+    app.connection.break_off(process_after=9.0, daemon_after=4.5, lingers=True)
+    cast_astray(app, part, ballot, 2, Answer(Vote.REJECT))
+    world.run(until=12.0)
+    lines = [line for line in _lines(world) if line.op in ("session", "vote_sent", "vote")]
+    assert ["session", "vote_sent", "session", "vote"] == [line.op for line in lines]
+    assert "suspended" == lines[2].args["state"]
+    found = check(world.history.events(), voters=("n1", "n2", "n3"), converged=False)
+    assert [] == [one for one in found if one.invariant == "K2"]
 
 
 class _Reader(random.Random):

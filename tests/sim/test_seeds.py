@@ -111,7 +111,27 @@ def test_a_ballot_ends_although_the_last_process_of_the_leader_has_left() -> Non
 
 
 @pytest.mark.parametrize(
-    "seed", [7032, 7035, 7077, 7114, 7129, 7146, 303462, 303596, 303702, 303939, 304797, 304906, 305160, 306681, 310019]
+    "seed",
+    [
+        7032,
+        7035,
+        7077,
+        7114,
+        7129,
+        7146,
+        303462,
+        303596,
+        303702,
+        303939,
+        304797,
+        304906,
+        305160,
+        306681,
+        310019,
+        310486,
+        312136,
+        312284,
+    ],
 )
 def test_seeds_with_tables_that_found_something_stay_green(seed: int) -> None:
     """G11: a table that was kept while the group was empty went on with rows that the others did not have.
@@ -126,6 +146,8 @@ def test_seeds_with_tables_that_found_something_stay_green(seed: int) -> None:
     G1, the checker: a daemon was stopped for good between two things that it told of one entry.
     G11, the checker: somebody joined with the entry by which the last one left, and went before it was told of that.
     V7: a join was ordered when its node had left the group, and nobody was there to say that its process had gone, too.
+    B3: a disk that came back opened the log of one that had joined later, and threw away what it alone had.
+    K2, the history: a vote was written down when it arrived, and its session had been suspended since it was cast.
     """
     assert () == run_seed(seed).failures
 

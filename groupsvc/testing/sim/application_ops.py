@@ -29,6 +29,7 @@ OPS: dict[str, str] = {
     "close_session": "call",
     "session": "event",
     "vote": "event",
+    "vote_sent": "event",
     "told": "event",
     "table": "event",
     "missed": "event",

@@ -36,7 +36,8 @@ def cast_astray(app: Application, part: Part, ballot: int, phase: int, answer: A
 
     Who votes late may hit upon the next phase when that is open already, and then it is a vote like any other. So it is
     if that is open at its daemon, which has told it so, and it has not heard yet: that is *early*. Whether it is so
-    is seen when the vote arrives there, and only then is it written down. One that comes before the phase is stray.
+    is seen when the vote arrives there, and only then is it written down; until then it is one that was sent. The
+    session may be suspended by then, if the connection is broken and lingers. One that comes before the phase is stray.
     """
     machine = app.machine
     assert machine is not None
@@ -51,13 +52,14 @@ def cast_astray(app: Application, part: Part, ballot: int, phase: int, answer: A
     )  # fmt: skip
 
     def arrives(connection: LocalConnection) -> None:
-        args["early" if _may_be_open(connection, vote) else "stray"] = True
-        app.write("vote", args, group=part.group)
+        word = "early" if _may_be_open(connection, vote) else "stray"
+        app.write("vote", {**args, word: True, "arrived": True}, group=part.group)
 
     machine.say(vote)
     app.all.mark("app-stray-vote")
     if is_next:
         app.votes_on_their_way[vote.id] = arrives
+        app.write("vote_sent", args, group=part.group)
     else:
         if part.membership._last_vote == (ballot, phase) or not is_open:
             args["stray"] = True

@@ -52,7 +52,8 @@ RARE_MARKS: tuple[str, ...] = (
     "group-begin-refused", "group-cannot-serve", "group-damaged", "group-goes-back", "group-machine-late",
     "group-no-disk",
     "group-server-unable", "group-superseded", "group-tail-lost", "group-too-old",
-    "payload-kept-no-longer", "receiver-follows-a-server", "recovery-stuck",
+    "payload-kept-no-longer", "receiver-follows-a-server", "receiver-had-it",
+    "recovery-stuck",
     "session-resumed-before",
 )  # fmt: skip
 """Places that a sample of some hundred seeds need not come by; long runs and tests of their own do."""

@@ -5,8 +5,9 @@ forced view. If G hears F it sees that entries of its own are missing. But G may
 view has begun, far behind what G has delivered: then only the views of that log tell that G's tail is not in it (see
 ``stream/heritage``). So wherever a node enters a log that it has not followed all along, it compares: a receiver by
 the first beat of a higher epoch, or by a repair that tells the same; who is to serve by what it shall open; who is to
-lead by the log it would choose. In a fast group any change of the leader may lose entries; in a safe one only a forced
-view can, or one that has taken over the log of a forced view which never became active.
+lead by the log it would choose; and both by the checkpoint, if they are given one in place of entries that they have.
+In a fast group any change of the leader may lose entries; in a safe one only a forced view can, or one that has taken
+over the log of a forced view which never became active.
 
 Whoever has delivered what the log of an active view lacks is *detached*: its users have lost the group, it opens and
 reports nothing any more, and leaves.
@@ -21,13 +22,14 @@ from typing import TYPE_CHECKING
 from ..parameters import Timers
 from ..peer_messages import Complaint, Open, Promised
 from ..stream.entries import decode_entry, is_reference
-from ..stream.heritage import Heritage, has_beginning
+from ..stream.heritage import Heritage, common_beginning, has_beginning
 from ..stream.recovery import Phase, Recovery
 from ..stream.replica import Replica
 from ..stream.server import Server
 from ..views import Views
 from .controls import AnyControl, NodeInserted, ViewStarted, decode_control
 from .granted import Granted
+from .roll import decode_checkpoint, epoch_in
 
 if TYPE_CHECKING:
     from .node_group import NodeGroup
@@ -45,6 +47,7 @@ class Inheritance:
         self._replica = replica
         self.is_detached = False  # what we have is not what the group has
         replica.heritage = self.heritage
+        replica.own = self.own
         replica.views = lambda: group.roll.views
 
     @property
@@ -88,17 +91,26 @@ class Inheritance:
             return Heritage((), ())
         return Heritage(views, tuple(members))
 
+    def own(self, after: int, seq: int, state: bytes) -> list[bytes]:
+        """What we have after entry ``after``, stable or not as far as we know, that this checkpoint stands behind.
+
+        Up to the first one whose payload is not here.
+        """
+        replica, roll = self._replica, self._group.roll
+        entries = replica.had_after(replica.delivered)
+        controls = _controls(replica.delivered + 1, entries)
+        started = [(control.epoch, began) for began, control in controls if isinstance(control, ViewStarted)]
+        views = ((roll.epoch, roll.began), *started)
+        newest = epoch_in(decode_checkpoint(state).roll)
+        upto = common_beginning(views, replica.delivered + len(entries), newest, seq)
+        own = replica.had_after(after)[: max(upto - after, 0)]
+        lacking = replica.library.lacking_in(after, after, own)
+        return own[: min(lacking.values()) - after - 1] if lacking else own
+
     def _undelivered_controls(self) -> list[tuple[int, AnyControl]]:
         replica = self._replica
         first = replica.delivered + 1
-        entries = replica.log.between(first, replica.library.complete_upto)
-        found: list[tuple[int, AnyControl]] = []
-        for seq, raw in enumerate(entries, first):
-            if not is_reference(raw):
-                entry = decode_entry(raw)
-                if not entry.origin:
-                    found.append((seq, decode_control(entry.body)))
-        return found
+        return _controls(first, replica.log.between(first, replica.library.complete_upto))
 
     def detach(self) -> None:
         """An active view goes on without what was delivered here."""
@@ -112,6 +124,17 @@ class Inheritance:
         member = self._group.station.member
         if member.hears_leader and not member.isolated:
             self._group.turn.send(member.leader, Complaint(self._group.id, epoch, unable=True))
+
+
+def _controls(first: int, entries: list[bytes]) -> list[tuple[int, AnyControl]]:
+    """What leaders ordered for themselves, among these entries."""
+    found: list[tuple[int, AnyControl]] = []
+    for seq, raw in enumerate(entries, first):
+        if not is_reference(raw):
+            entry = decode_entry(raw)
+            if not entry.origin:
+                found.append((seq, decode_control(entry.body)))
+    return found
 
 
 class GroupRecovery(Recovery):

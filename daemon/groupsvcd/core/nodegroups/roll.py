@@ -152,6 +152,11 @@ class Roll:
         self.origins = {(name, inc): (n, seq) for name, inc, n, seq in stored.origins}
 
 
+def epoch_in(state: bytes) -> int:
+    """The newest view as a snapshot of the roll has it."""
+    return _decoder.decode(state).epoch
+
+
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What a copy of the stream can go on from: the roll and, if the application has one, its state."""
 

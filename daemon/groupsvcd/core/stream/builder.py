@@ -7,11 +7,17 @@ leader dies half way.
 
 A log with references needs their payloads, too. Those of an entry that the source keeps no longer it has no longer
 either; then the new log is cut before that entry, and the source gives its checkpoint instead.
+
+The source may have begun later than what is to be fetched, and we may have that ourselves, and not know that it is
+stable: B holds up to 9, the word that 9 is stable was lost, and G, from which B fetches, joined with 9. G's checkpoint
+tells whether our own entries are those that it stands behind (``own``, see ``heritage``). Then we take them as if G had
+given them: our users have not had them yet, and nobody else may have them any more.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from ..parameters import Timers
 from ..peer_messages import Repair, RepairAsk
@@ -24,7 +30,10 @@ PAYLOAD_ASKS_MAX = 3
 class Builder:
     """The log that will be: own entries up to ``keep``, then what is fetched, up to ``last``."""
 
-    def __init__(self, stream: int, source: str, source_accepted: int, keep: int, last: int, timers: Timers) -> None:
+    def __init__(
+        self, stream: int, source: str, source_accepted: int, keep: int, last: int, timers: Timers,
+        own: Callable[[int, int, bytes], list[bytes]] = lambda after, seq, state: [],
+    ) -> None:  # fmt: skip
         self.stream = stream
         self.source = source
         self.source_accepted = source_accepted
@@ -33,6 +42,7 @@ class Builder:
         self.entries: list[bytes] = []
         self.checkpoint_seq = 0
         self.checkpoint = b""
+        self._own = own  # what we have after an entry, as far as the checkpoint after ``seq`` stands behind it
         self._assembly = Assembly()
         self._timers = timers
         self._wait = timers.repeat_first
@@ -86,12 +96,11 @@ class Builder:
         if sender != self.source or repair.accepted != self.source_accepted or not self.missing:
             return False
         before, grew = self.reached, False
-        if repair.checkpoint_seq > self.reached:
+        if repair.checkpoint_seq > self.reached and not 0 < repair.kept_from <= self.reached + 1:
             state = self._assembly.take(sender, repair)
             grew = self._assembly.grew
             if state is not None:
-                self.checkpoint_seq, self.checkpoint = repair.checkpoint_seq, state
-                self.entries = []
+                self._go_on_behind(repair, state)
         if repair.first <= self.reached + 1:
             self.entries.extend(repair.entries[self.reached + 1 - repair.first :])
         if self.reached == before and not grew:
@@ -99,3 +108,11 @@ class Builder:
         self._wait = self._timers.repeat_first
         self.ask_at = -math.inf
         return True
+
+    def _go_on_behind(self, repair: Repair, state: bytes) -> None:
+        """The source has not got what is next: it comes from our own log, if that reaches far enough, or not at all."""
+        own = self._own(self.keep, repair.checkpoint_seq, state)
+        if 0 < repair.kept_from <= self.keep + len(own) + 1:
+            self.checkpoint_seq, self.checkpoint, self.entries = 0, b"", own
+        else:
+            self.checkpoint_seq, self.checkpoint, self.entries = repair.checkpoint_seq, state, []

@@ -11,6 +11,9 @@ Views that can lose nothing need not be listed: what such a view begins with has
 So in a safe group the list is that of the forced ones, which is short, behind a view 0 that stands for all before them.
 With each of them stands the newest view that its log had: if that is 5, and X has followed view 6 and then hears of the
 forced view 8, the entries of 6 are not in it, however long it is.
+
+The same holds of what X has and has not delivered: a checkpoint says which view was the newest after which entry, and
+so how much of X's log it stands behind, though nobody has told X that this is stable.
 """
 
 from __future__ import annotations
@@ -37,6 +40,15 @@ def has_beginning(views: Views, last: float, newest: Container[int], seq: int) -
     if not seq:
         return True
     return any(epoch in newest and seq < end for (epoch, _), end in zip(views, _ends(views, last), strict=True))
+
+
+def common_beginning(views: Views, last: int, newest: int, seq: int) -> int:
+    """How much of a log with these views, up to ``last``, is in one whose newest view after ``seq`` entries is this.
+
+    That is all it has of that view, and all before it. Nothing is known of a log that has never seen that view begin.
+    """
+    ends = zip(views, _ends(views, last), strict=True)
+    return max((min(seq, int(end) - 1) for (epoch, _), end in ends if epoch == newest), default=0)
 
 
 def _ends(views: Views, last: float) -> Iterable[float]:

@@ -4,7 +4,8 @@ C is no server of the stream; it hears what the leader multicasts and delivers w
 nothing, so it must be careful with what it keeps: an entry it got in epoch 7 may have been replaced in the
 log of epoch 8. So on the first frame of a higher epoch it drops everything above the stable number it
 already knew. An entry out of a repair is taken if the answering server has it stable, or has accepted the
-very epoch the receiver follows.
+very epoch the receiver follows. What it dropped it keeps apart until it has the next entry of epoch 8: if that is kept
+nowhere any more, a checkpoint tells whether it was the same.
 
 Only groups have receivers: the domain stream is held by its voters, and all other nodes learn from it what concerns
 them by asking for the node list.
@@ -51,9 +52,7 @@ class Receiver:
             return False
         replica = self.replica
         if epoch > self.epoch:
-            stable = replica.stable
-            replica.switch(epoch, replica.settled, ())
-            replica.stable_said = stable
+            replica.change_over(epoch)
             self.epoch = epoch
             replica.leader = leader
             self.turn.mark("receiver-follows-new-epoch")
@@ -100,8 +99,7 @@ class Receiver:
             state = replica.take_checkpoint_block(sender, repair)
             if state is None:
                 return
-            self.turn.mark("receiver-fetched-checkpoint")
-            replica.skip_to(repair.checkpoint_seq, state, self.epoch)
+            self._go_on_behind(repair.checkpoint_seq, state)
         if usable and repair.first <= replica.log.last + 1:
             replica.offer(repair.first, usable)
             self._learn_stable(min(repair.stable, repair.first + len(usable) - 1))
@@ -112,8 +110,20 @@ class Receiver:
         if shared_upto(block, self.epoch, replica.began) >= block.seq:
             state = replica.take_block(sender, described, block.offset, block.block)
             if state is not None:
-                self.turn.mark("receiver-fetched-checkpoint")
-                replica.skip_to(block.seq, state, self.epoch)
+                self._go_on_behind(block.seq, state)
+
+    def _go_on_behind(self, seq: int, state: bytes) -> None:
+        """What we lack is kept nowhere; but perhaps we had it before we followed this view, or some of it."""
+        replica, last = self.replica, self.replica.log.last
+        own = replica.own(last, seq, state)
+        if own:
+            self.turn.mark("receiver-had-it")
+            replica.offer(last + 1, tuple(own))
+            replica.intake.expect(seq, self.turn.now)
+            self._learn_stable(last + len(own))
+        else:
+            self.turn.mark("receiver-fetched-checkpoint")
+            replica.skip_to(seq, state, self.epoch)
 
     def on_data(self, data: Data) -> None:
         """A payload: it may be the one that is missing."""

@@ -159,11 +159,11 @@ class Recovery:
         self.phase = Phase.FETCHING
         self.progress_at = self.turn.now
         if report.accepted == 0:
-            builder = Builder(server.stream, me, 0, server.log.last, server.log.last, self._timers)
+            builder = server.new_builder(me, 0, server.log.last, server.log.last)
             builder.entries.extend(self.authority.genesis())
         else:
             keep = server.common_upto(report.accepted, report.last)
-            builder = Builder(server.stream, best, report.accepted, keep, report.last, self._timers)
+            builder = server.new_builder(best, report.accepted, keep, report.last)
         self._builder = builder
         if best != me:
             self.turn.mark("leader-fetches-log")

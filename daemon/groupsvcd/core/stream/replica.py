@@ -9,7 +9,7 @@ business of its role.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 import attrs
@@ -73,6 +73,8 @@ class Replica:
         self.began = 0  # number of the first entry of the view of this log, if it is known
         self.views: Callable[[], Views] = tuple  # of what was delivered; only groups need to know
         self.heritage: Callable[[], Heritage] = lambda: Heritage((), ())  # of the whole log
+        self.own: Callable[[int, int, bytes], list[bytes]] = lambda after, seq, state: []  # what a checkpoint confirms
+        self._apart: Sequence[bytes] = ()  # what followed on this log in an earlier view, and may do so in this one
         self.timers = timers
         self.intake = Intake(self.log, timers, rng)
         self.library = Library(carrier, self.log, timers, rng)
@@ -236,6 +238,7 @@ class Replica:
     def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
         """Go on behind a checkpoint: what we miss is no longer kept anywhere, or we begin here."""
         invariant(seq > self.delivered, f"checkpoint {seq} is older than what was delivered, {self.delivered}")
+        self._apart = ()
         self.log.set_checkpoint(seq, state, seq)
         self.library.dropped(self.log.base)
         self.checkpoints.took(seq, state)
@@ -265,12 +268,14 @@ class Replica:
         """Entries of the epoch of this log; returns those that now continue it."""
         first = self.log.last + 1
         fresh = self.intake.offer(first_seq, entries, self.turn.now)
+        if fresh:
+            self._apart = ()
         self.library.appended(first, fresh)
         return fresh
 
     def switch(self, epoch: int, keep_upto: int, entries: tuple[Piece, ...]) -> None:
         """Become the log of ``epoch``. What was said of entries beyond it was said of another log."""
-        is_other = epoch != self.log.accepted
+        is_other, self._apart = epoch != self.log.accepted, ()
         self.log.switch(epoch, keep_upto, entries)
         if is_other:
             self.began = 0
@@ -278,6 +283,17 @@ class Replica:
             self.discard_said = min(self.discard_said, self.log.last)
         self.library.switched(keep_upto, entries)
         self.intake.reset()
+
+    def change_over(self, epoch: int) -> None:
+        """Follow the log of ``epoch``: what is not settled may not be in it, and is kept apart until that is known."""
+        settled, stable = self.settled, self.stable
+        apart = self.log.between(settled + 1, self.log.last) or self._apart
+        self.switch(epoch, settled, ())
+        self.stable_said, self._apart = stable, apart
+
+    def had_after(self, seq: int) -> list[bytes]:
+        """The entries after ``seq`` that are in the log, and then those that were kept apart."""
+        return [*self.log.between(seq + 1, self.log.last), *self._apart]
 
     # --- Repair ---
 

@@ -361,9 +361,13 @@ class Server:
             if message.epoch == self.log.accepted and self.log.last >= message.last:
                 message = msgspec.structs.replace(message, accepted=message.epoch, last=self.log.last)
             keep = self.common_upto(message.accepted, message.last)
-            self.builder = Builder(self.stream, sender, message.epoch, keep, message.last, self._timers)
+            self.builder = self.new_builder(sender, message.epoch, keep, message.last)
             self._building = message
             self._build_on()
+
+    def new_builder(self, source: str, accepted: int, keep: int, last: int) -> Builder:
+        """To fetch the log that ``source`` has accepted in that epoch, up to ``last``; ``keep`` of it is here."""
+        return Builder(self.stream, source, accepted, keep, last, self._timers, self.replica.own)
 
     def common_upto(self, accepted: int, last: int) -> int:
         """How much of our log is also in the log of epoch ``accepted`` that ends at ``last``.

@@ -127,7 +127,8 @@ def _shown(kind: str, full: dict[str, Any]) -> Iterator[str]:
 def k2(stories: Stories, domain: Sequence[HistoryEvent]) -> Iterator[Violation]:
     """States of a session follow one another as they may, and nobody acts but while its session is connected.
 
-    Nor does anybody act after the others were told that it is no more, with its node.
+    Nor does anybody act after the others were told that it is no more, with its node. A vote that is written down when
+    it arrives was an act when it was sent.
     A node whose daemon was killed may be given up early: its applications find out by their own clocks, and until then
     go on in groups that do not wait for that.
     """
@@ -135,6 +136,7 @@ def k2(stories: Stories, domain: Sequence[HistoryEvent]) -> Iterator[Violation]:
     now: dict[str, str] = {}
     early = _given_up_early(domain)
     taken_over: dict[str, HistoryEvent] = {}
+    sent: set[tuple[str, int, int, int]] = set()  # votes: who, in which part, on which ballot, in which phase
     for line in stories.lines:
         if line.op == "session":
             key, state = (line.who, int(line.args["session"])), str(line.args["state"])
@@ -149,7 +151,11 @@ def k2(stories: Stories, domain: Sequence[HistoryEvent]) -> Iterator[Violation]:
                 full = stories.of(line)
                 if full["cause"] == "node_failure":
                     taken_over.setdefault(str(full["provider"]), line)
-        elif (line.type == "invoke" and line.op not in BEFORE_IT_IS_OPEN) or line.op == "vote":
+        elif line.op == "vote" and line.args.get("arrived") and _vote_of(line) in sent:
+            continue
+        elif (line.type == "invoke" and line.op not in BEFORE_IT_IS_OPEN) or line.op in ("vote", "vote_sent"):
+            if line.op == "vote_sent":
+                sent.add(_vote_of(line))
             if now.get(line.who) != "connected":
                 yield Violation("K2", f"{line.who} does {line.op} while it is {now.get(line.who)}", line.i)
             story = stories.by_key.get((line.who, int(line.args.get("m", 0))))
@@ -158,6 +164,10 @@ def k2(stories: Stories, domain: Sequence[HistoryEvent]) -> Iterator[Violation]:
                 if (node, int(inc)) not in early and story.ended.i > line.i:
                     text = f"{story.title} does {line.op} after others were told that it is no more"
                     yield Violation("K2", text, line.i)
+
+
+def _vote_of(line: HistoryEvent) -> tuple[str, int, int, int]:
+    return (line.who, int(line.args["m"]), int(line.args["ballot"]), int(line.args["phase"]))
 
 
 def _given_up_early(domain: Sequence[HistoryEvent]) -> set[tuple[str, int]]:

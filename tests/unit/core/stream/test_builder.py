@@ -78,6 +78,39 @@ def test_a_checkpoint_replaces_what_the_source_keeps_no_longer() -> None:
     assert not builder.missing
 
 
+def _with_own(upto: int) -> Builder:
+    """B's log is to be fetched from 5 on; ours is the same up to ``upto``, as a checkpoint tells."""
+    return Builder(0, "B", 7, 4, 20, TIMERS, lambda after, seq, state: [*LOG[after : min(seq, upto)]])
+
+
+def _checkpoint(seq: int, kept_from: int) -> Repair:
+    return Repair(0, 7, 20, seq + 1, LOG[seq:], seq, 0, 5, b"state", kept_from=kept_from)
+
+
+def test_what_we_have_ourselves_stays_if_the_source_began_later() -> None:
+    """B3: B has entries from 13 on, and our own 5 … 12 are those that it began behind."""
+    builder = _with_own(15)
+    assert builder.take("B", _checkpoint(12, kept_from=13))
+    assert (4, 0, LOG[4:]) == (builder.keep, builder.checkpoint_seq, tuple(builder.entries))
+
+
+def test_what_we_have_ourselves_stays_if_the_source_keeps_what_follows_it() -> None:
+    """The checkpoint is one of later on, and we have less than that; we need not skip what lies between."""
+    builder = _with_own(10)
+    assert builder.take("B", _checkpoint(16, kept_from=11))
+    assert RepairAsk(0, 11, 20) == builder.next_ask(1.0)
+    assert not builder.take("B", _checkpoint(16, kept_from=11)), "the answer to an older ask"
+    assert builder.take("B", _repair(11, 20))
+    assert (4, 0, LOG[4:]) == (builder.keep, builder.checkpoint_seq, tuple(builder.entries))
+
+
+def test_what_we_have_ourselves_goes_if_there_is_a_gap_behind_it() -> None:
+    """We have up to 10, and 11 is kept nowhere that we know of."""
+    builder = _with_own(10)
+    assert builder.take("B", _checkpoint(12, kept_from=12))
+    assert (4, 12, LOG[12:]) == (builder.keep, builder.checkpoint_seq, tuple(builder.entries))
+
+
 def test_what_refers_to_payloads_that_never_come_is_cut_off_and_fetched_anew() -> None:
     """The source keeps that entry no longer, and answers with its checkpoint."""
     builder = Builder(0, "B", 7, 4, 20, TIMERS)
