@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar, cast
@@ -318,6 +319,26 @@ class Barrier(KnownBarrier):
         """Come, and wait until everybody has; ``BarrierBroken`` if that cannot be, or not in time."""
         return cast(Released, await self._come(self._terms, payload, False, timeout))
 
+    async def all_gather(self, payload: bytes, *, timeout: float | None = None) -> dict[str, bytes]:
+        """What everybody brings, by the id of the provider, the oldest first."""
+        return (await self.wait(payload, timeout=timeout)).payloads
+
+    async def broadcast(
+        self, payload: bytes = b"", *, root: Provider | str | None = None, timeout: float | None = None
+    ) -> bytes:
+        """What ``root`` brings, a provider or its id; None: the oldest of those who come. The others bring nothing."""
+        return rounds.of_root(await self.wait(payload, timeout=timeout), root, self._group)
+
+    async def reduce(
+        self, payload: bytes, function: Callable[[bytes, bytes], bytes], *, timeout: float | None = None
+    ) -> bytes:
+        """What everybody brings, put together two by two in the order of the providers: everybody gets the same."""
+        return functools.reduce(function, (await self.wait(payload, timeout=timeout)).payloads.values())
+
+    async def vote(self, approve: bool, *, timeout: float | None = None) -> bool:
+        """Whether everybody approves. Nobody is voted for: who does not come breaks the round."""
+        return rounds.approved(await self.wait(rounds.YES if approve else rounds.NO, timeout=timeout))
+
     async def reset(self, *, timeout: float | None = None) -> None:
         """Make a broken barrier whole again: done when all parties have called this. If it is not broken: nothing."""
         await self._come(self._terms, b"", True, timeout)
@@ -481,7 +502,7 @@ class Group(Reader, JoinedGroup):
 
         It takes so many parties, or all providers. If one of them dies the round breaks, or goes on without it.
         """
-        return Barrier(rounds.terms(self.name, name, parties, on_failure), self._come)
+        return Barrier(self.name, rounds.terms(self.name, name, parties, on_failure), self._come)
 
     async def _come(self, terms: rounds.BarrierTerms, payload: object, resets: bool, timeout: float | None) -> Any:
         rounds.check_may_wait(self.name, is_callback=self._pump.is_callback)

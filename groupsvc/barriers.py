@@ -14,10 +14,13 @@ of their own: joins, failures, ballots and messages go on meanwhile, and nobody 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, cast
 
+from .sansio import rounds
 from .sansio.rounds import BarrierTerms, Missing, Released
+from .views import Provider
 
 __all__ = ["Barrier", "Missing", "Released"]
 
@@ -28,7 +31,8 @@ Come = Callable[[BarrierTerms, object, bool, float | None], Any]
 class KnownBarrier:
     """What is the same for both drivers."""
 
-    def __init__(self, terms: BarrierTerms, come: Come) -> None:
+    def __init__(self, group: str, terms: BarrierTerms, come: Come) -> None:
+        self._group = group
         self._terms = terms
         self._come = come
 
@@ -52,6 +56,26 @@ class Barrier(KnownBarrier):
     def wait(self, payload: bytes = b"", *, timeout: float | None = None) -> Released:
         """Come, and wait until everybody has; ``BarrierBroken`` if that cannot be, or not in time."""
         return cast(Released, self._come(self._terms, payload, False, timeout))
+
+    def all_gather(self, payload: bytes, *, timeout: float | None = None) -> dict[str, bytes]:
+        """What everybody brings, by the id of the provider, the oldest first."""
+        return self.wait(payload, timeout=timeout).payloads
+
+    def broadcast(
+        self, payload: bytes = b"", *, root: Provider | str | None = None, timeout: float | None = None
+    ) -> bytes:
+        """What ``root`` brings, a provider or its id; None: the oldest of those who come. The others bring nothing."""
+        return rounds.of_root(self.wait(payload, timeout=timeout), root, self._group)
+
+    def reduce(
+        self, payload: bytes, function: Callable[[bytes, bytes], bytes], *, timeout: float | None = None
+    ) -> bytes:
+        """What everybody brings, put together two by two in the order of the providers: everybody gets the same."""
+        return functools.reduce(function, self.wait(payload, timeout=timeout).payloads.values())
+
+    def vote(self, approve: bool, *, timeout: float | None = None) -> bool:
+        """Whether everybody approves. Nobody is voted for: who does not come breaks the round."""
+        return rounds.approved(self.wait(rounds.YES if approve else rounds.NO, timeout=timeout))
 
     def reset(self, *, timeout: float | None = None) -> None:
         """Make a broken barrier whole again: done when all parties have called this. If it is not broken: nothing."""

@@ -295,7 +295,7 @@ class Group(Reader, JoinedGroup):
 
         It takes so many parties, or all providers. If one of them dies the round breaks, or goes on without it.
         """
-        return Barrier(rounds.terms(self.name, name, parties, on_failure), self._come)
+        return Barrier(self.name, rounds.terms(self.name, name, parties, on_failure), self._come)
 
     def _come(self, terms: rounds.BarrierTerms, payload: object, resets: bool, timeout: float | None) -> Any:
         rounds.check_may_wait(self.name, is_callback=self._pump.is_callback)

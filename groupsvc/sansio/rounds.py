@@ -6,7 +6,7 @@ from typing import Literal
 
 import attrs
 
-from ..errors import BarrierBroken, UsageError
+from ..errors import BarrierBroken, Failed, UsageError
 from ..views import Provider, text_of
 from ..wire import client_messages as wire
 from ..wire.limits import BARRIER_NAME_CHARS_MAX, BARRIER_PAYLOAD_BYTES_MAX, TIMEOUT_S_MAX
@@ -38,6 +38,25 @@ class Released:
 
     round: int
     payloads: dict[str, bytes] = attrs.field(repr=False)
+
+
+YES, NO = b"\x01", b"\x00"
+
+
+def of_root(released: Released, root: object, group: str) -> bytes:
+    """What the root has brought: the provider with this id, or the oldest of those who came."""
+    if root is None:
+        return next(iter(released.payloads.values()))
+    id = root.id if isinstance(root, Provider) else root
+    if not isinstance(id, str) or id not in released.payloads:
+        text = f"could not broadcast in group {group!r}: {root} has not come to round {released.round} of the barrier"
+        raise Failed(f"{text}; name a provider that does", group=group)
+    return released.payloads[id]
+
+
+def approved(released: Released) -> bool:
+    """Whether everybody has said yes."""
+    return all(said == YES for said in released.payloads.values())
 
 
 @attrs.frozen

@@ -140,15 +140,27 @@ async def barriers(first: Used, second: Used) -> None:
     both = await asyncio.gather(here.wait(b"1", timeout=PATIENCE_S), there.wait(b"2", timeout=PATIENCE_S))
     assert both[0] == both[1]
     assert (1, {first.me.id: b"1", second.me.id: b"2"}) == (both[0].round, both[0].payloads)
+    gathered = await asyncio.gather(here.all_gather(b"1"), there.all_gather(b"2"))
+    assert [{first.me.id: b"1", second.me.id: b"2"}] * 2 == gathered
+    assert [b"of b"] * 2 == await asyncio.gather(
+        here.broadcast(root=second.me), there.broadcast(b"of b", root=second.me.id)
+    )
+    assert [b"of a"] * 2 == await asyncio.gather(here.broadcast(b"of a"), there.broadcast())
+    add = lambda one, other: one + b"+" + other  # noqa: E731
+    assert [b"1+2"] * 2 == await asyncio.gather(here.reduce(b"1", add), there.reduce(b"2", add))
+    assert [True] * 2 == await asyncio.gather(here.vote(True), there.vote(True))
+    assert [False] * 2 == await asyncio.gather(here.vote(True), there.vote(False))
+    found = await asyncio.gather(here.broadcast(root="n9/1/1"), there.wait(), return_exceptions=True)
+    assert isinstance(found[0], groupsvc.Failed)
     with pytest.raises(groupsvc.BarrierBroken) as broken:
         await here.wait(timeout=0.2)
-    found = broken.value
-    assert ("timeout", (first.me,), 2, 2, (first.me,)) == (
-        found.why, found.who, found.round, found.expected, found.arrived
+    error = broken.value
+    assert ("timeout", (first.me,), 9, 2, (first.me,)) == (
+        error.why, error.who, error.round, error.expected, error.arrived
     )  # fmt: skip
-    assert (((second.me, True),), 0) == (tuple((one.provider, one.responds) for one in found.missing), found.never_came)
+    assert (((second.me, True),), 0) == (tuple((one.provider, one.responds) for one in error.missing), error.never_came)
     await asyncio.gather(here.reset(timeout=PATIENCE_S), there.reset(timeout=PATIENCE_S))
-    assert 4 == (await asyncio.gather(here.wait(), there.wait()))[0].round
+    assert 11 == (await asyncio.gather(here.wait(), there.wait()))[0].round
 
 
 def kinds(events: list[Any]) -> list[str]:
