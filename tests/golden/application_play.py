@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from groupsvc.testing.sim.transcript import Play
 from groupsvc.wire import notices as n
-from groupsvcd.core.peer_messages import PeerMessage, Votes
+from groupsvcd.core.peer_messages import PeerMessage, Votes, Waits
 
 if TYPE_CHECKING:
     from groupsvc.testing.sim.node import Node
@@ -101,8 +101,15 @@ class ApplicationPlay(Play):
     def sent(self, node: Node, peer: str, messages: Sequence[PeerMessage]) -> None:
         """A frame leaves; only votes are shown, and only if the script wants to see them."""
         for message in messages:
+            me = (node.name, node.engine.incarnation if node.engine is not None else 0)
+            if isinstance(message, Waits) and self.shows_votes:
+                waits = ", ".join(
+                    f"{self.names.of((*me, one.provider))} {one.barrier!r} round {one.round}"
+                    + (f", {one.gives_up}" if one.gives_up else "")
+                    for one in message.waiters
+                )
+                self.line(f"{node.world.t:8.3f} {node.name} -> {peer}: waits {waits}")
             if isinstance(message, Votes) and self.shows_votes:
-                me = (node.name, node.engine.incarnation if node.engine is not None else 0)
                 votes = ", ".join(f"{self.names.of((*me, one.provider))} {one.vote}" for one in message.papers)
                 self.line(f"{node.world.t:8.3f} {node.name} -> {peer}: votes in phase {message.phase}: {votes}")
 
@@ -204,6 +211,19 @@ class ApplicationPlay(Play):
         text = f"{'approved' if outcome.approved else 'rejected'} in phase {outcome.phases}, {outcome.reason}"
         text += f" ({self._votes(outcome.votes)})" if outcome.votes else ""
         return text + (f", without {self.names.all(outcome.left_out)}" if outcome.left_out else "")
+
+    def round(self, ended: n.Round) -> str:
+        """How a round of a barrier ended."""
+        brought = any(payload for _, payload in ended.arrived)
+        came = ", ".join(
+            self.names.of(one) + (f" {quoted(payload)}" if brought else "") for one, payload in ended.arrived
+        )
+        text = f"round {ended.number} {ended.end}, came: {came or 'nobody'}"
+        if ended.end != "broken":
+            return text
+        text += f"; {ended.broken_by} of {self.names.all(ended.who)} after {ended.waited:.2f} s"
+        missing = ", ".join(f"{self.names.of(one)}{'' if does else ' (no answer)'}" for one, does in ended.missing)
+        return text + (f"; missing: {missing}" if missing else "")
 
     def _votes(self, votes: Sequence[n.Cast]) -> str:
         return ", ".join(

@@ -9,6 +9,8 @@
     a expels db b c [reason=slow] · a changes db time_limit=2 · a leaves db [code=7] · a quits db
     a votes db approve [state=x] [message=y] [default=reject] [phase=1]
     a raises db                            the code that was asked for a vote has failed
+    a waits db [name=x] [parties=2] [on_failure=continue] [brings=y] [timeout=5]
+    a gives-up db [name=x]                 whoever waits is interrupted;  a resets db [name=x] [parties=2]
     a catches-up db · a asks-why db · a asks-how db · a lists-groups
     a breaks · a resumes · a closes · a dies
     a hangs · a works                      the code that answers is stuck, or not any more; it says so
@@ -210,6 +212,11 @@ class Application:
                 if reply.state == "lost":
                     self.session = None
                 return f"session {reply.state}{': ' if reply.reason else ''}{reply.reason}"
+            case m.RoundPart():
+                brought = ", ".join(f"{play.names.of(one)} {quoted(payload)}" for one, payload in reply.payloads)
+                return f"is told ({about}): brought before by {brought}"
+            case m.RoundIs():
+                return f"is answered ({about}): {play.round(reply.round)}, with entry {reply.seq}"
             case m.CaughtUp():
                 return f"is answered ({about}): up to entry {reply.seq}"
             case m.GroupsAre():
@@ -249,6 +256,11 @@ class Cast:
             "quits": lambda app, words, _: app.ask(f"goodbye to {words[0]}", m.GoodbyeAsk, app.members[words[0]]),
             "votes": lambda app, words, options: app.vote(words[0], words[1], options),
             "raises": lambda app, words, options: app.vote(words[0], None, options),
+            "waits": lambda app, words, options: self._waits(app, words, options, resets=False),
+            "resets": lambda app, words, options: self._waits(app, words, options, resets=True),
+            "gives-up": lambda app, words, options: app.ask(
+                "interrupted", m.BreakAsk, app.members[words[0]], options.get("name", "")
+            ),
             "catches-up": lambda app, words, options: app.ask(
                 f"catch up with {words[0]}", m.CatchUpAsk, app.members[words[0]], _timeout(options)
             ),
@@ -311,6 +323,13 @@ class Cast:
 
     def _sends(self, app: Application, words: list[str], options: dict[str, str]) -> None:
         app.ask(f"message {words[1]}", m.SendAsk, *self._proposal(app, words, options), _value_of(words[1]))
+
+    def _waits(self, app: Application, words: list[str], options: dict[str, str], *, resets: bool) -> None:
+        about = f"{'reset' if resets else 'barrier'} {options.get('name', '')}".rstrip()
+        app.ask(
+            about, m.BarrierAsk, app.members[words[0]], options.get("name", ""), int(options.get("parties", "0")),
+            options.get("on_failure", "break"), _value_of(options.get("brings", "")), resets, _timeout(options),
+        )  # fmt: skip
 
     def _expels(self, app: Application, words: list[str], options: dict[str, str]) -> None:
         targets = tuple(self._by_name[name].providers[words[0]] for name in words[1:])
