@@ -59,7 +59,18 @@ class Gathering:
                 here[provider] = waiter
             if waiter.round > self._opened_at.get(waiter.barrier, (0, 0.0))[0]:
                 self._opened_at[waiter.barrier] = (waiter.round, now)
-            self._look_at(waiter.barrier, now)
+            if self._may_decide(waiter, here):
+                self._look_at(waiter.barrier, now)
+
+    def _may_decide(self, waiter: Waiter, here: Waiters) -> bool:
+        """Whether the round may be over by this word; of many parties only the last one's matters, as a rule."""
+        deaths = self._group.rounds.deaths
+        return (
+            len(here) >= (waiter.parties or self._group.living)
+            or waiter.gives_up != ""
+            or not _agree(waiter, next(iter(here.values())))
+            or (bool(deaths) and deaths[-1][0] > waiter.since)
+        )
 
     def look(self, ruled: Iterable[str], now: float) -> None:
         """After something was delivered, or time has passed: rule where there is something to rule on.
