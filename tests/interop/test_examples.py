@@ -38,6 +38,10 @@ WORDS = {
         "all tables are equal, byte for byte: True",
     ],
     "shared_setting.py": ["bert was too late", "everybody reads '3'"],
+    "training_loop.py": [
+        "worker-0: step 100 did not happen, worker-2 is gone (failure)", "worker-3: step 100 did not happen",
+        "3 workers are left, and all have the same model: True", "y = 3.0 x + 1.0",
+    ],
     "work_sharing.py": ["carl joins", "the node of carl dies", "bert leaves", "anna at n1, by view"],
 }  # fmt: skip
 NEVER = ["every shard is done once: False", "in the same order: False"]
