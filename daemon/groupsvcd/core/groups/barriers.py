@@ -73,22 +73,23 @@ class Barriers:
         else:
             self._enter(waiter, party)
 
-    def give_up(self, barrier: str, provider: int, why: GivesUp) -> bool:
-        """It does not wait any longer; whether it did."""
-        bringing = self._bringing.pop((barrier, provider), None)
-        if bringing is not None:
+    def give_up(self, barrier: str, provider: int, why: GivesUp, party: Party | None = None) -> bool:
+        """It does not wait any longer; whether it did. ``party``: only if it is this one; None: who came last."""
+        bringing = self._bringing.get((barrier, provider))
+        if bringing is not None and party in (None, bringing[1]):
+            del self._bringing[barrier, provider]
             bringing[1].in_vain("late")
             return True
-        is_waiting = self._room.give_up(barrier, provider, why)
+        is_waiting = self._room.give_up(barrier, provider, why, party)
         self._send()
         return is_waiting
 
-    def when_out(self, barrier: str, provider: int, action: Callable[[], None]) -> bool:
-        """Do this within a later step, when the end of the round is known to who has given up; False if it has not."""
-        return self._room.when_out(barrier, provider, lambda: self._groups.soon(action))
+    def line_up(self, barrier: str, provider: int, party: Party) -> bool:
+        """This provider has given up there and comes again, before the end of that is known; False if it has not."""
+        return self._room.line_up(barrier, provider, party)
 
     def drop(self, provider: int) -> None:
-        """It is no provider any more."""
+        """It is no provider any more, or its failure was ordered: no later round counts it."""
         for key in [key for key in self._bringing if key[1] == provider]:
             self._bringing.pop(key)[1].in_vain("out")
         self._room.drop(provider)
@@ -101,6 +102,18 @@ class Barriers:
             self._gathering.take(node, waiters, self._groups.now)
             self._groups.look_at(self._local)
 
+    def ruled(self) -> None:
+        """A ruling was applied. Who waits here is told now: with the next entry it may be no provider any more."""
+        rounds, turn = self._local.group.rounds, self._groups.turn
+        if rounds.ruled and not rounds.ended and self._gathering is not None:
+            turn.mark("barrier-ruling-void")
+        ended, rounds.ended = rounds.ended, []
+        for seq, round_ in ended:
+            for party in self._room.over(seq, round_, self._groups.me, rounds):
+                self._groups.soon(party.may_come)
+            if self._room.waits_at(round_.barrier):
+                turn.mark("barrier-passed-over")
+
     def look(self) -> None:
         """Entries were applied, or this node leads, or does not any more."""
         rounds = self._local.group.rounds
@@ -109,10 +122,6 @@ class Barriers:
             for provider, barrier, number in brought:
                 if provider[:2] == self._groups.me:
                     self._was_brought(barrier, provider[2], number)
-        if rounds.ended:
-            ended, rounds.ended = rounds.ended, []
-            for seq, round_ in ended:
-                self._room.over(seq, round_, self._groups.me, rounds)
         ruled, rounds.ruled = rounds.ruled, set()
         if self._gathering is not None:
             self._gathering.look(ruled, self._groups.now)

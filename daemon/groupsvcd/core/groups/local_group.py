@@ -24,6 +24,7 @@ from groupsvc.wire.notices import (
     AnyNotice,
     Emptied,
     Ended,
+    Failing,
     Joined,
     Left,
     PhaseOpened,
@@ -139,8 +140,7 @@ class LocalGroup:
         self.leave_if_idle()
 
     def is_no_more(self, number: int, cause: cmd.FailureCause) -> None:
-        """A process has ended, or says goodbye."""
-        self.barriers.drop(number)
+        """A process has ended, or says goodbye. Until that is ordered it may count for a round."""
         if self._processes.pop(number, None) is not None:
             self._submit(cmd.encode(cmd.ProvidersFailed(((number, cause),))))
 
@@ -403,6 +403,7 @@ class LocalGroup:
             control = decode_control(body)
             if isinstance(control, Ruled):
                 notices = self.group.rule(seq, control.body)
+                self.barriers.ruled()
             else:
                 notices = self.group.control(seq, control)
         if notices:
@@ -519,6 +520,8 @@ class LocalGroup:
                 self._turn_away(notice)
             elif isinstance(notice, Responsive) and notice.provider[:2] == me:
                 self._was_said(notice.provider[2])
+            elif isinstance(notice, Failing) and notice.provider[:2] == me:
+                self.barriers.drop(notice.provider[2])
             elif isinstance(notice, Left):
                 self._part_with(notice)
             elif isinstance(notice, Emptied):

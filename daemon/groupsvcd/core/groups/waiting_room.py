@@ -6,6 +6,8 @@ takes only so many and others came first, B's process has come to the one after 
 
 A process whose time is up says that it gives up, and then the round breaks for all; unless its end came first. If that
 was the end of a round that did not count it, it has not come to the next: it waited in vain, and knows it.
+
+Its program may come again before that is known: then it waits behind itself, and comes when the end is here.
 """
 
 from __future__ import annotations
@@ -37,6 +39,9 @@ class Party(Protocol):
     def in_vain(self, why: InVain) -> None:
         """It certainly counted for no round."""
 
+    def may_come(self) -> None:
+        """Whoever it waited behind has its end; this may be told before one of the others."""
+
     def lost(self, reason: str) -> None:
         """What became of its round is not known here."""
 
@@ -45,7 +50,7 @@ class Party(Protocol):
 class _Waiting:
     waiter: Waiter
     party: Party
-    after: list[Callable[[], None]] = attrs.field(factory=list)  # what its program wants next
+    behind: list[Party] = attrs.field(factory=list)  # the same provider, which wants to come again
 
 
 class WaitingRoom:
@@ -62,28 +67,40 @@ class WaitingRoom:
         """Whether it waits there already."""
         return (barrier, provider) in self._waiting
 
+    def waits_at(self, barrier: str) -> bool:
+        """Whether anybody does."""
+        return any(key[0] == barrier for key in self._waiting)
+
     def enter(self, waiter: Waiter, party: Party) -> None:
         """A provider of this node comes to the next round."""
         key = waiter.barrier, waiter.provider
         self._waiting[key] = _Waiting(waiter, party)
         self._unsent[key] = None
 
-    def give_up(self, barrier: str, provider: int, why: GivesUp) -> bool:
-        """It does not wait any longer; whether it did."""
+    def line_up(self, barrier: str, provider: int, party: Party) -> bool:
+        """Wait behind a party of this provider that has given up; False if there is none."""
+        waiting = self._waiting.get((barrier, provider))
+        if waiting is None or not waiting.waiter.gives_up:
+            return False
+        waiting.behind.append(party)
+        return True
+
+    def give_up(self, barrier: str, provider: int, why: GivesUp, party: Party | None = None) -> bool:
+        """It does not wait any longer; whether it did. ``party``: only if it is this one; None: who came last."""
         key = barrier, provider
         waiting = self._waiting.get(key)
         if waiting is None:
             return False
-        waiting.waiter = replace(waiting.waiter, gives_up=why)
-        self._unsent[key] = None
-        return True
-
-    def when_out(self, barrier: str, provider: int, action: Callable[[], None]) -> bool:
-        """Do this when the end of the round was told to a party that has given up; False if it has not."""
-        waiting = self._waiting.get((barrier, provider))
-        if waiting is None or not waiting.waiter.gives_up:
+        behind = [one for one in waiting.behind if party in (None, one)]
+        if behind:
+            waiting.behind.remove(behind[-1])
+            behind[-1].in_vain("late")
+            return True
+        if party not in (None, waiting.party):
             return False
-        waiting.after.append(action)
+        if not waiting.waiter.gives_up:
+            waiting.waiter = replace(waiting.waiter, gives_up=why)
+            self._unsent[key] = None
         return True
 
     def drop(self, provider: int) -> None:
@@ -91,26 +108,28 @@ class WaitingRoom:
         for key in [key for key in self._waiting if key[1] == provider]:
             self._unsent.pop(key, None)
             waiting = self._waiting.pop(key)
-            waiting.party.in_vain("out")
-            _go_on(waiting)
+            for party in (waiting.party, *waiting.behind):
+                party.in_vain("out")
 
-    def over(self, seq: int, round_: Round, me: NodeId, rounds: Rounds) -> None:
-        """A round has ended."""
+    def over(self, seq: int, round_: Round, me: NodeId, rounds: Rounds) -> list[Party]:
+        """A round has ended; who may come now, because it waited behind another."""
         counted = {provider for provider, _ in round_.arrived}
+        free: list[Party] = []
         for key, waiting in [item for item in self._waiting.items() if item[0][0] == round_.barrier]:
             waiter = waiting.waiter
             passed = round_.end == "released" and (*me, waiter.provider) not in counted
             if passed and not waiter.gives_up:
                 waiting.waiter = replace(waiter, round=rounds.next_round(round_.barrier), since=seq)
                 self._unsent[key] = None
+                continue
+            del self._waiting[key]
+            self._unsent.pop(key, None)
+            if passed:
+                waiting.party.in_vain("late")
             else:
-                del self._waiting[key]
-                self._unsent.pop(key, None)
-                if passed:
-                    waiting.party.in_vain("late")
-                else:
-                    waiting.party.ended(seq, round_)
-                _go_on(waiting)
+                waiting.party.ended(seq, round_)
+            free += waiting.behind
+        return free
 
     def hurry(self) -> None:
         """Somebody else leads, perhaps: it is told of all of them."""
@@ -137,10 +156,5 @@ class WaitingRoom:
         waiting, self._waiting, self._unsent = self._waiting, {}, {}
         self.repeat_at = math.inf
         for one in waiting.values():
-            one.party.lost(reason)
-            _go_on(one)
-
-
-def _go_on(waiting: _Waiting) -> None:
-    for action in waiting.after:
-        action()
+            for party in (one.party, *one.behind):
+                party.lost(reason)

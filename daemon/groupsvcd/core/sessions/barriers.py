@@ -2,7 +2,7 @@
 
 The answer is how the round ended, and that is in the stream. When its program's time is up the node says so, and the
 round breaks for all; unless its end was ordered first, which then is the answer. Only if neither is known a moment
-later, because the node is cut off, it is *unknown*.
+later, because the node is cut off, it is *unknown*. Its program may come again at once: that waits for this end first.
 """
 
 from __future__ import annotations
@@ -40,12 +40,45 @@ class Attendance:
     def __init__(self, session: Session, ask: BarrierAsk, local: LocalGroup) -> None:
         self._ask = ask
         self._local = local
+        self._session = session
         self._turn = session.desk.turn
         self._until = session.desk.turn.now + max(ask.timeout, 0.0)
         self._call: Call = session.call(ask.id, ask.timeout, self._is_late)
-        self._call.may_have_happened = True
-        waiter = Waiter(ask.member, ask.barrier, 0, 0, ask.parties, ask.on_failure, ask.payload, ask.resets)
-        local.barriers.wait(waiter, self)
+
+    def come(self) -> None:
+        """Come to the round that is open; or wait behind a call that was given up, and whose end is not known yet."""
+        ask, barriers = self._ask, self._local.barriers
+        if not barriers.has(ask.barrier, ask.member):
+            self._enter()
+        elif not barriers.line_up(ask.barrier, ask.member, self):
+            text = f"this provider waits at barrier {ask.barrier!r} already; one call at a time"
+            self._call.answer(Problem(ask.id, "usage", "usage", text))
+
+    def may_come(self) -> None:
+        """The call before this one has its end."""
+        me = (*self._session.desk.processes.me, self._ask.member)
+        if not self._local.group.has_a_say(me):
+            self.in_vain("out")
+        elif self._turn.now >= self._until:
+            self.in_vain("late")
+        else:
+            self.come()
+
+    def _enter(self) -> None:
+        ask, group = self._ask, self._local.group
+        broken = group.rounds.broken(ask.barrier)
+        if ask.resets and broken is None:
+            number = group.rounds.next_round(ask.barrier) - 1
+            self._call.answer(RoundIs(ask.id, group.seq, Round(barrier=ask.barrier, number=number, end="reset")))
+        elif broken is not None and not ask.resets:
+            self._call.answer(RoundIs(ask.id, group.seq, broken))
+        elif group.rounds.is_full:
+            text = "too many barriers of this group are broken; reset some, or leave the group together"
+            self._call.fail("full", text)
+        else:
+            self._call.may_have_happened = True
+            waiter = Waiter(ask.member, ask.barrier, 0, 0, ask.parties, ask.on_failure, ask.payload, ask.resets)
+            self._local.barriers.wait(waiter, self)
 
     def ended(self, seq: int, round_: Round) -> None:
         """This is how."""
@@ -69,7 +102,7 @@ class Attendance:
             self._call.extend(min(left, TIMEOUT_S_MAX), self._is_late)
             return
         self._call.extend(LAST_WORD_S, self._is_too_late)
-        self._local.barriers.give_up(self._ask.barrier, self._ask.member, "timeout")
+        self._local.barriers.give_up(self._ask.barrier, self._ask.member, "timeout", self)
 
     def _is_too_late(self) -> None:
         self._call.not_known("timed out", "the round has not ended in time, and is not known to be broken")
@@ -98,31 +131,8 @@ def _parts(round_: Round) -> Iterator[tuple[tuple[ProviderId, bytes], ...]]:
 def wait(session: Session, ask: BarrierAsk) -> None:
     """Come to a barrier, or want it reset."""
     part = provider_of(session, ask.id, ask.member)
-    if part is None or part.local is None:
-        return
-    local = part.local
-    rounds = local.group.rounds
-    broken = rounds.broken(ask.barrier)
-    began = session.desk.turn.now
-
-    def again() -> None:
-        wait(session, replace(ask, timeout=max(0.0, ask.timeout - (session.desk.turn.now - began))))
-
-    if local.barriers.when_out(ask.barrier, ask.member, again):
-        return  # it was interrupted, and the round that it broke has not ended yet
-    if local.barriers.has(ask.barrier, ask.member):
-        text = f"this provider waits at barrier {ask.barrier!r} already; one call at a time"
-        session.tell(Problem(ask.id, "usage", "usage", text))
-    elif ask.resets and broken is None:
-        number = rounds.next_round(ask.barrier) - 1
-        session.tell(RoundIs(ask.id, local.group.seq, Round(barrier=ask.barrier, number=number, end="reset")))
-    elif broken is not None and not ask.resets:
-        session.tell(RoundIs(ask.id, local.group.seq, broken))
-    elif rounds.is_full:
-        text = "too many barriers of this group are broken; reset some, or leave the group together"
-        session.tell(Problem(ask.id, "failed", "full", text))
-    else:
-        Attendance(session, ask, local)
+    if part is not None and part.local is not None:
+        Attendance(session, ask, part.local).come()
 
 
 def break_off(session: Session, ask: BreakAsk) -> None:
