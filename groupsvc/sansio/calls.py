@@ -146,13 +146,16 @@ class Calls:
             heapq.heappop(deadlines)
         return deadlines[0][0] if deadlines else None
 
-    def tick(self, now: float) -> None:
-        """End those that are late."""
+    def tick(self, now: float) -> list[Call]:
+        """End those that are late; they are given back."""
+        late = []
         while (deadline := self.deadline) is not None and deadline <= now:
             _, id = heapq.heappop(self._deadlines)
             call = self._waiting.pop(id)
+            late.append(call)
             why = "the daemon did not answer in time" + ("; try again" if call.harmless else "")
             call.fail(no_answer(TimedOut, call.what, why, harmless=call.harmless, group=call.group, ids=call.ids))
+        return late
 
     def end_all(self, why: str) -> None:
         """The session is over."""

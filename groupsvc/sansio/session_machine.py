@@ -324,7 +324,8 @@ class SessionMachine:
         if now >= self._alive_at:
             self._say_alive()
         self._look_at_the_lease()
-        self._calls.tick(now)
+        for call in self._calls.tick(now):
+            self._take_back(call)  # the daemon may have been stopped, and believe that somebody still waits
 
     def _say_alive(self) -> None:
         if not self._is_on:
@@ -399,11 +400,14 @@ class SessionMachine:
         """Whoever waited for it was interrupted; what it has entered meanwhile is nobody's, and left again."""
         if not call.is_done:
             self._calls.abandon(call)
-            if call.take_back is not None:
-                self.say(call.take_back(self.next_id()))
+            self._take_back(call)
         elif call.error is None and isinstance(call.result, Membership) and not call.result.has_ended:
             self.say(wire.GoodbyeAsk(self.next_id(), call.result.number))
             self.part(call.result, "whoever joined was interrupted")
+
+    def _take_back(self, call: Call) -> None:
+        if call.take_back is not None:
+            self.say(call.take_back(self.next_id()))
 
     def check_open(self, what: str, group: str | None = None) -> None:
         """Raise if nothing can be done any more."""

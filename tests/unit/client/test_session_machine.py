@@ -17,7 +17,7 @@ from groupsvc.errors import (
     UsageError,
     WouldBlock,
 )
-from groupsvc.sansio import asking
+from groupsvc.sansio import asking, rounds
 from groupsvc.sansio.problems import error_of
 from groupsvc.sansio.session_machine import UNTAKEN_MAX, StateDue
 from groupsvc.session_states import LEGAL, SessionState
@@ -505,3 +505,14 @@ class TestResuming:
         line.connect()
         assert CONNECTED is line.machine.state
         assert 4.6 == line.machine.lease.until
+
+
+def test_a_call_at_a_barrier_that_is_late_is_taken_back(line: Line) -> None:
+    """Its daemon was stopped, and would believe that it waits when its program comes again."""
+    membership = join(line)
+    start = rounds.come(line.machine, membership, rounds.BarrierTerms("b", 0, "break"), b"", 1.0)
+    call = start(line.now, 1.0)
+    line.machine.outbox.clear()  # carried nowhere
+    line.machine.tick(line.now + 1.6)
+    assert isinstance(call.error, OutcomeUnknown)
+    assert ["b"] == [one.barrier for one in line.machine.outbox if isinstance(one, wire.BreakAsk)]
