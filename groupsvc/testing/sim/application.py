@@ -37,7 +37,7 @@ from groupsvc.sansio.session_machine import Due, SessionMachine, StateDue, VoteD
 from groupsvc.session_states import IS_OVER, SessionState
 from groupsvc.views import text_of
 from groupsvc.voting import Answer, Outcome, Proposal
-from groupsvc.wire.client_messages import REPLY_CODEC, CastVote, ClientRequest
+from groupsvc.wire.client_messages import REPLY_CODEC, BarrierAsk, CastVote, ClientRequest
 from groupsvcd.core.sessions.sessions import LOST as NOT_RESUMED
 
 from .application_lines import outcome_in_full, view_in_full
@@ -107,7 +107,7 @@ class Application:
         self.connection: LocalConnection | None = None
         self.connections: list[LocalConnection] = []  # of this process
         self.parts: dict[int, Part] = {}
-        self.votes_on_their_way: dict[int, Callable[[LocalConnection], None]] = {}  # by the id of the request
+        self.on_their_way: dict[int, Callable[[LocalConnection], None]] = {}  # by the id of the request
         self.kept_tables: dict[str, SimulatedTable] = {}  # by group, of parts of this process that are over
         self.read_upto: dict[str, int] = {}  # by group, the last message that this process has read
         self.open_calls: dict[int, tuple[str, dict[str, Any]]] = {}
@@ -185,7 +185,7 @@ class Application:
     def open_session(self) -> None:
         """A new session, on a new connection."""
         self.session += 1
-        self.votes_on_their_way.clear()
+        self.on_their_way.clear()
         self.machine = SessionMachine(self.name, self._cast)
         self._opening = self.invoke("open_session", {"session": self.session})
         self._knock(self.life, self.session)
@@ -230,8 +230,8 @@ class Application:
 
     def arrives(self, connection: LocalConnection, request: ClientRequest) -> None:
         """Something that it has said arrives at its daemon, by the connection that it has."""
-        if isinstance(request, CastVote) and connection is self.connection:
-            arrived = self.votes_on_their_way.pop(request.id, None)
+        if isinstance(request, CastVote | BarrierAsk) and connection is self.connection:
+            arrived = self.on_their_way.pop(request.id, None)
             if arrived is not None:
                 arrived(connection)
 

@@ -20,6 +20,7 @@ from groupsvc.views import text_of
 
 from .application import Application, Part
 from .group_convergence import passing_away, waiting_for_disks
+from .last_rounds import hold_last_rounds
 
 if TYPE_CHECKING:
     from .world import World
@@ -129,7 +130,8 @@ def applications_converge(world: World, *, within: float) -> bool:
         if not part.is_open or part.sent or app.failed_calls != before[app.name]:
             world.found("B2", f"{app.name} at {app.node.name} could not speak, flush and catch up in {part.name}")
             return False
-    return True
+    hold_last_rounds(world)
+    return not world.failures and _wait(world, within, "after the last rounds")
 
 
 def _wait(world: World, within: float, when: str) -> bool:

@@ -24,6 +24,7 @@ from groupsvc.wire.limits import EVENTS_MAX
 
 from .application import Application, Part, outcome_of
 from .application_lines import text
+from .application_ops import AT_BARRIERS
 from .application_tables import SimulatedTable
 from .application_votes import cast, cast_astray
 
@@ -80,7 +81,7 @@ class Deeds:
         if machine is None:
             app.open_session()
             return
-        if self.all.quiet or not app.may_act or len(app.open_calls) - _multicasts(app) >= CALLS_MAX:
+        if self.all.quiet or not app.may_act or len(app.open_calls) - _beside(app) >= CALLS_MAX:
             return
         providers = [part for part in app.parts.values() if part.is_ready]
         if not providers:
@@ -344,5 +345,7 @@ def _nothing(verdict: str, result: Any) -> dict[str, Any]:
     return {}
 
 
-def _multicasts(app: Application) -> int:
-    return sum(len(part.sent) for part in app.parts.values())
+def _beside(app: Application) -> int:
+    """Calls that wait beside the others: multicasts, and at barriers."""
+    multicasts = sum(len(part.sent) for part in app.parts.values())
+    return multicasts + sum(op in AT_BARRIERS for op, _ in app.open_calls.values())

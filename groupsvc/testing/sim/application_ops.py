@@ -23,6 +23,8 @@ OPS: dict[str, str] = {
     "flush": "call",
     "submit_outside": "call",
     "catch_up": "call",
+    "come_to_barrier": "call",
+    "reset_barrier": "call",
     "ask_outcome": "call",
     "ask_groups": "call",
     "ask_why": "call",
@@ -32,6 +34,7 @@ OPS: dict[str, str] = {
     "vote_sent": "event",
     "told": "event",
     "table": "event",
+    "at_barrier": "event",
     "missed": "event",
     "member_ended": "event",
     "process_began": "event",
@@ -40,6 +43,9 @@ OPS: dict[str, str] = {
     "process_goes_on": "event",
 }
 """Every op of an application."""
+
+AT_BARRIERS = ("come_to_barrier", "reset_barrier")
+"""Those that wait for the end of a round."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 

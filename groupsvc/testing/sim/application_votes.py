@@ -58,7 +58,7 @@ def cast_astray(app: Application, part: Part, ballot: int, phase: int, answer: A
     machine.say(vote)
     app.all.mark("app-stray-vote")
     if is_next:
-        app.votes_on_their_way[vote.id] = arrives
+        app.on_their_way[vote.id] = arrives
         app.write("vote_sent", args, group=part.group)
     else:
         if part.membership._last_vote == (ballot, phase) or not is_open:

@@ -23,6 +23,7 @@ from groupsvc.wire.client_messages import AnyClientReply, ClientReply, JoinedAs,
 from groupsvc.wire.limits import EVENTS_MAX
 
 from .application import Application, Part
+from .application_barriers import Attendance
 from .application_deeds import Deeds
 from .application_lines import Pen
 from .local_connection import LocalConnection
@@ -55,6 +56,7 @@ class ApplicationHabits:
     burst: int = 3  # messages in one deed, at most
     watch: float = 0.2  # share of those who come that only watch
     tables: float = 0.0  # share of the groups whose providers keep a table
+    barriers: int = 0  # of each group; 0: nobody comes to any
     earlier: float = 0.0  # share of joins to other groups that ask for earlier messages
     trouble_s: float = 10.0  # mean pause between two troubles of one application; 0: they have none
     troubles: tuple[str, ...] = TROUBLES
@@ -76,6 +78,7 @@ class Applications:
         self._last_connection = FIRST_CONNECTION
         self._group_of: dict[tuple[str, int, int], int] = {}
         self.deeds = Deeds(self, rng)
+        self.attendance = Attendance(self)
         self.all = [
             Application(self, f"app-{number}", world.nodes[rng.choice(world.names)])
             for number in range(1, habits.count + 1)
@@ -102,6 +105,8 @@ class Applications:
             return
         app.begin()
         self._think(app)
+        if self.habits.barriers:
+            self.attendance.begin(app)
 
     def _think(self, app: Application) -> None:
         pause = self.rng.expovariate(1.0) * self.habits.think_s

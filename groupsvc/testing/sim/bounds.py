@@ -78,6 +78,11 @@ def _tables_of_sessions(world: World) -> Iterator[tuple[str, str, int, int]]:
             yield name, f"proposals of {of}", len(local._proposals), 0
             yield name, f"commands that wait for {of}", len(local._line), 0
             yield name, f"errands in {of}", len(local._errands), 0
+            yield name, f"calls that wait at barriers of {of}", len(local.barriers._room._waiting), 0
+            gathering = local.barriers._gathering
+            if gathering is not None:
+                yield name, f"barriers of {of} where somebody waits", len(gathering._waiters), 0
+                yield name, f"rulings about barriers of {of}", len(gathering._rule_at), 0
             mine = [provider for provider in local.group.providers if provider[:2] == engine.processes.me]
             yield name, f"processes in {of}", len(local._processes), len(mine)
 

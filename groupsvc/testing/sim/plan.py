@@ -94,7 +94,9 @@ def draw_applications(seed: int) -> ApplicationHabits:
     if rng.random() < 0.25:
         return ApplicationHabits()
     later = random.Random(f"plan of tables of applications/{seed}")  # they were thought of later
+    barriers = random.Random(f"plan of barriers of applications/{seed}").choice([0, 0, 1, 2, 3])  # and they after that
     return ApplicationHabits(
+        barriers=barriers,
         tables=later.choice([0.0, 0.0, 0.5, 1.0]),
         earlier=later.choice([0.0, 0.4]),
         count=rng.choice([2, 3, 4, 5]),

@@ -16,6 +16,7 @@ from groupsvc.wire.history import HistoryEvent
 from . import application_calls, ballots
 from .application_stories import Stories
 from .ballots import Known, Times
+from .barriers import Barriers, r1, r2, r3, r4
 from .earlier_messages import told_what_came_before
 from .group_streams import Pieces
 from .tables import g11
@@ -46,6 +47,7 @@ class Audience:
     """All applications of a run, and what their checkers need beside their own lines."""
 
     stories: Stories
+    barriers: Barriers
     domain: Sequence[HistoryEvent]
     delivered: Times
     ordered: Times
@@ -76,8 +78,8 @@ class Audience:
                     ordered[group, line.seq] = line.t
                     known[group, line.seq] = heads.setdefault((line.node, line.inc), Head()).at(line.t)
         return cls(
-            stories=stories, domain=pieces.domain, delivered=delivered, ordered=ordered, known=known,
-            converged=converged, waiting=frozenset(waiting.values()), lost=frozenset(waiting),
+            stories=stories, barriers=Barriers(stories), domain=pieces.domain, delivered=delivered, ordered=ordered,
+            known=known, converged=converged, waiting=frozenset(waiting.values()), lost=frozenset(waiting),
         )  # fmt: skip
 
 
@@ -95,5 +97,9 @@ APPLICATIONS: dict[str, ApplicationChecker] = {
     "B1": lambda found: application_calls.b1(found.stories),
     "B5": lambda found: application_calls.b5(found.stories),
     "L6": lambda found: application_calls.l6(found.stories),
+    "R1": lambda found: r1(found.barriers),
+    "R2": lambda found: r2(found.barriers),
+    "R3": lambda found: r3(found.barriers),
+    "R4": lambda found: r4(found.barriers),
 }
 """G3 replays every story, and so is also the one to see G4, G5, G6 and G7; G1 lays them side by side, and sees G8."""

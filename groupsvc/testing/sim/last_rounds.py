@@ -1,0 +1,101 @@
+"""Liveness of barriers: in a world in which all is well, who comes to a barrier is released (R4).
+
+Everybody resets every barrier, and comes to it once more. Then all but one wait at another one while those on the
+leader's node say goodbye, so that somebody else leads: when the last one comes, all that are left are released. How
+soon, and that they are, the checker sees in the lines of these calls (``last``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from groupsvc.sansio import asking
+from groupsvc.sansio.rounds import BarrierTerms
+
+from .application import Application, Part
+from .group_convergence import passing_away, waiting_for_disks
+
+if TYPE_CHECKING:
+    from .world import World
+
+TIMEOUT_S = 10.0
+"""Of the last calls; far more than they may need."""
+
+WITHOUT_THE_LEADER = BarrierTerms("last", 0, "continue")
+
+Present = tuple[Application, Part]
+
+
+def hold_last_rounds(world: World) -> None:
+    """All of them, one after the other; a world without barriers has none."""
+    barriers = world.applications.attendance.barriers
+    for name, all_terms in sorted(barriers.items()):
+        for terms in all_terms:
+            _round(world, name, terms, resets=True)
+            _round(world, name, terms, resets=False)
+        if all_terms:
+            _under_another_leader(world, name)
+
+
+def _present(world: World, name: str) -> list[Present]:
+    """The providers of a group that is well."""
+    if name in waiting_for_disks(world):
+        return []
+    found = [
+        (app, part) for app in world.applications.all for part in app.parts.values()
+        if part.name == name and part.is_ready and app.may_act
+    ]  # fmt: skip
+    return [] if any(passing_away(world, part.group) for _, part in found) else found
+
+
+def _round(world: World, name: str, terms: BarrierTerms, *, resets: bool) -> None:
+    present = _present(world, name)
+    if not present or len(present) < terms.parties:
+        return
+    _come(world, present[: terms.parties or len(present)], terms, _next(world), resets=resets)
+    _wait(world)
+
+
+def _under_another_leader(world: World, name: str) -> None:
+    present, leader = _present(world, name), _leader(world, name)
+    others = [one for one in present if one[0].node.name != leader]
+    if not leader or len(others) < 2 or len(others) == len(present):
+        return
+    number = _next(world)
+    _come(world, others[1:], WITHOUT_THE_LEADER, number)
+    world.run(until=world.t + 0.5)
+    for app, part in present:
+        if app.node.name == leader and app.machine is not None:
+            start = asking.goodbye(app.machine, part.membership)
+            app.call("say_goodbye", start, {"m": part.m}, TIMEOUT_S, lambda verdict, result: {}, group=part.group)
+            app.turn()
+    if world.run_until(lambda: _leader(world, name) not in ("", leader), within=TIMEOUT_S / 2):
+        world.applications.mark("barrier-across-leaders")
+    if all(app.may_act and part.is_ready for app, part in others):
+        _come(world, others[:1], WITHOUT_THE_LEADER, number)
+    _wait(world)
+
+
+def _come(world: World, those: list[Present], terms: BarrierTerms, number: int, *, resets: bool = False) -> None:
+    for app, part in those:
+        world.applications.attendance.come(app, part, terms, TIMEOUT_S, resets=resets, last=number)
+        app.turn()
+
+
+def _wait(world: World) -> None:
+    world.run_until(lambda: not any(app.open_calls for app in world.applications.all), within=2 * TIMEOUT_S)
+
+
+def _leader(world: World, name: str) -> str:
+    """The node that leads the group; "" if none does now."""
+    for node in world.running:
+        processes: Any = getattr(node.engine, "processes", None)
+        local = None if processes is None else processes._by_name.get(name)
+        if local is not None and processes.leads(local):
+            return node.name
+    return ""
+
+
+def _next(world: World) -> int:
+    world.applications.attendance.last += 1
+    return world.applications.attendance.last
