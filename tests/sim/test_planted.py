@@ -10,12 +10,12 @@ import pytest
 
 from groupsvc.testing.sim import run_plan
 from groupsvc.testing.sim.checkers import GROUPS as CHECKERS_OF_GROUPS
-from groupsvc.testing.sim.planted import ALL, APPLICATIONS, GROUPS, UNSORTED, Planted, caught
+from groupsvc.testing.sim.planted import ALL, APPLICATIONS, BARRIERS, GROUPS, UNSORTED, Planted, caught
 
 ONLY_IN_EDITED_HISTORIES = {"L1", "V2", "B4", "B6", "K2"}
 """Checkers that no bug here has to turn red, only one of several; ``checkers/test_group_*.py`` have what does."""
 
-STAGED = (*GROUPS, *APPLICATIONS)
+STAGED = (*GROUPS, *APPLICATIONS, *BARRIERS)
 
 OF_APPLICATIONS = {*(f"G{number}" for number in range(1, 12)), "K1", "K2", "B1", "B5", "L6"}
 """What is checked of what applications call and are told."""
@@ -44,6 +44,11 @@ def test_each_checker_of_applications_is_the_one_to_see_some_bug() -> None:
     """G1-G11, K1, K2, B1, B5, L6."""
     alone = {bug.shown_by[0] for bug in APPLICATIONS if len(bug.shown_by) == 1}
     assert set() == OF_APPLICATIONS - alone
+
+
+def test_each_checker_of_barriers_is_the_one_to_see_some_bug() -> None:
+    """R1-R4."""
+    assert {"R1", "R2", "R3", "R4"} == {bug.shown_by[0] for bug in BARRIERS if len(bug.shown_by) == 1}
 
 
 def test_a_core_that_depends_on_the_order_of_a_set_gives_another_trace() -> None:

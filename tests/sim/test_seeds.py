@@ -11,7 +11,7 @@ import pytest
 
 import groupsvcd.core
 from groupsvc.testing.sim import World, converge
-from groupsvc.testing.sim.marks import APPLICATION_MARKS, ENGINE_MARKS, GROUP_MARKS, RARE_MARKS
+from groupsvc.testing.sim.marks import APPLICATION_MARKS, BARRIER_MARKS, ENGINE_MARKS, GROUP_MARKS, RARE_MARKS
 from groupsvc.testing.sim.plan import Plan, draw
 from groupsvc.testing.sim.planted.bug import Stage
 from groupsvc.testing.sim.planted.group_recovery import CUT_OFF
@@ -23,7 +23,7 @@ SAMPLE = 300
 
 @pytest.mark.timeout(900)  # a minute on two free cores; a shared machine may need far longer
 def test_a_sample_of_seeds_breaks_no_promise_and_goes_everywhere() -> None:
-    """V1-V7, B1-B6, L1-L7, G1-G11, K1, K2, S1, X1; every mark and every nemesis is hit."""
+    """V1-V7, B1-B6, L1-L7, G1-G11, R1-R4, K1, K2, S1, X1; every mark and every nemesis is hit."""
     told = io.StringIO()
     assert 0 == run(Order(seeds=SAMPLE, jobs=2, marks_required=True), told), told.getvalue()
 
@@ -96,8 +96,14 @@ def test_seeds_that_found_something_stay_green(seed: int) -> None:
 
 def _as_it_was(seed: int) -> Plan:
     """The plan of a seed before applications had tables, and asked for earlier messages: so it takes the same path."""
-    plan = draw(seed)
+    plan = _before_barriers(seed)
     return attrs.evolve(plan, application_habits=attrs.evolve(plan.application_habits, tables=0.0, earlier=0.0))
+
+
+def _before_barriers(seed: int) -> Plan:
+    """And this is the plan of one before they came to barriers."""
+    plan = draw(seed)
+    return attrs.evolve(plan, application_habits=attrs.evolve(plan.application_habits, barriers=0))
 
 
 def test_a_ballot_ends_although_no_process_of_the_leader_takes_part() -> None:
@@ -149,6 +155,12 @@ def test_seeds_with_tables_that_found_something_stay_green(seed: int) -> None:
     B3: a disk that came back opened the log of one that had joined later, and threw away what it alone had.
     K2, the history: a vote was written down when it arrived, and its session had been suspended since it was cast.
     """
+    assert () == run_plan(_before_barriers(seed))[1].failures
+
+
+@pytest.mark.parametrize("seed", [980007, 980020, 980125])
+def test_seeds_with_barriers_that_found_something_stay_green(seed: int) -> None:
+    """K1: who had given up and came again was told that it waits already, though its daemon alone believed that."""
     assert () == run_seed(seed).failures
 
 
@@ -170,7 +182,7 @@ def test_every_mark_of_the_core_must_be_hit() -> None:
     core = "".join(path.read_text() for path in Path(next(iter(groupsvcd.core.__path__))).rglob("*.py"))
     written = set(re.findall(r"mark\(\s*\"([a-z-]+)\"", core))
     assert written
-    assert set() == written - set(ENGINE_MARKS + GROUP_MARKS + APPLICATION_MARKS + RARE_MARKS)
+    assert set() == written - set(ENGINE_MARKS + GROUP_MARKS + APPLICATION_MARKS + BARRIER_MARKS + RARE_MARKS)
 
 
 def test_three_hundred_nodes_outlive_their_name_server() -> None:

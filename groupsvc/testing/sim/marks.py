@@ -47,6 +47,13 @@ APPLICATION_MARKS: tuple[str, ...] = (
 )  # fmt: skip
 """What must have befallen applications, and where their sessions must have been."""
 
+BARRIER_MARKS: tuple[str, ...] = (
+    "barrier-across-leaders", "barrier-broken-cancelled", "barrier-broken-failure", "barrier-broken-left",
+    "barrier-broken-mismatch", "barrier-broken-timeout", "barrier-cancelled", "barrier-continued-without-dead",
+    "barrier-passed-over", "barrier-released", "barrier-reset", "barrier-ruling-void",
+)  # fmt: skip
+"""How rounds of barriers must have ended, and in whose way that was."""
+
 RARE_MARKS: tuple[str, ...] = (
     "checkpoint-does-not-add-up", "checkpoint-fetch-given-up", "checkpoint-from-many", "chosen-log-lost",
     "group-begin-refused", "group-cannot-serve", "group-damaged", "group-goes-back", "group-machine-late",
@@ -58,7 +65,7 @@ RARE_MARKS: tuple[str, ...] = (
 )  # fmt: skip
 """Places that a sample of some hundred seeds need not come by; long runs and tests of their own do."""
 
-REQUIRED: tuple[str, ...] = FAULT_MARKS + ENGINE_MARKS + GROUP_MARKS + APPLICATION_MARKS
+REQUIRED: tuple[str, ...] = FAULT_MARKS + ENGINE_MARKS + GROUP_MARKS + APPLICATION_MARKS + BARRIER_MARKS
 
 
 def missing(marks: Mapping[str, int], required: tuple[str, ...] = REQUIRED) -> list[str]:

@@ -8,14 +8,26 @@ is broken, and fails if none is. ``python -m groupsvc.testing.sim run --plant NA
 from __future__ import annotations
 
 from .applications import APPLICATIONS
+from .barriers import BARRIERS
 from .bug import SEEDS_MAX, Planted, Stage, caught
 from .domain import DOMAIN, UNSORTED
 from .group_disks import GROUP_DISKS
 from .group_recovery import GROUP_RECOVERY
 from .group_streams import GROUP_STREAMS
 
-__all__ = ["ALL", "APPLICATIONS", "BY_NAME", "GROUPS", "SEEDS_MAX", "UNSORTED", "Planted", "Stage", "caught"]
+__all__ = [
+    "ALL",
+    "APPLICATIONS",
+    "BARRIERS",
+    "BY_NAME",
+    "GROUPS",
+    "SEEDS_MAX",
+    "UNSORTED",
+    "Planted",
+    "Stage",
+    "caught",
+]
 
 GROUPS: tuple[Planted, ...] = (*GROUP_RECOVERY, *GROUP_STREAMS, *GROUP_DISKS)
-ALL: tuple[Planted, ...] = (*DOMAIN, *GROUPS, *APPLICATIONS)
+ALL: tuple[Planted, ...] = (*DOMAIN, *GROUPS, *APPLICATIONS, *BARRIERS)
 BY_NAME = {bug.name: bug for bug in (*ALL, UNSORTED)}
