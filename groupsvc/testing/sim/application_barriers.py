@@ -113,9 +113,13 @@ class Attendance:
     # --- One call ---
 
     def come(
-        self, app: Application, part: Part, terms: BarrierTerms, timeout: float, *, resets: bool = False, last: int = 0
+        self, app: Application, part: Part, terms: BarrierTerms, timeout: float, *, resets: bool = False,
+        last: int = 0, ends: str = "",
     ) -> None:  # fmt: skip
-        """Come to a barrier, or reset it. ``last``: which of the rounds at the end of a run, that all come to."""
+        """Come to a barrier, or reset it.
+
+        ``last``: which of the rounds at the end of a run; ``ends``: how that must end, if nobody is to be released.
+        """
         machine = app.machine
         assert machine is not None
         key = (app.name, app.life, part.m, terms.name)
@@ -125,7 +129,7 @@ class Attendance:
         answers: list[RoundIs] = []
         since = [0]
 
-        def ends(verdict: str, result: Any) -> dict[str, Any]:
+        def ended(verdict: str, result: Any) -> dict[str, Any]:
             if not answers:
                 return {}
             (self._broken.add if answers[0].round.end == "broken" else self._broken.discard)(key)
@@ -145,6 +149,8 @@ class Attendance:
             args["payload"] = crc32(payload)
         if last:
             args["last"] = last
+        if ends:
+            args["ends"] = ends
         begin = rounds.come(machine, part.membership, terms, payload, timeout, resets=resets)
 
         def start(now: float, seconds: float) -> Call:
@@ -153,7 +159,7 @@ class Attendance:
             app.on_their_way[call.id] = arrives
             return call
 
-        app.call(AT_BARRIERS[resets], start, args, timeout, ends, group=part.group)
+        app.call(AT_BARRIERS[resets], start, args, timeout, ended, group=part.group)
 
     def _mark(self, app: Application, part: Part, answer: RoundIs, terms: BarrierTerms, since: int) -> None:
         round_ = answer.round

@@ -79,6 +79,7 @@ def _tables_of_sessions(world: World) -> Iterator[tuple[str, str, int, int]]:
             yield name, f"commands that wait for {of}", len(local._line), 0
             yield name, f"errands in {of}", len(local._errands), 0
             yield name, f"calls that wait at barriers of {of}", len(local.barriers._room._waiting), 0
+            yield name, f"payloads on their way to barriers of {of}", len(local.barriers._bringing), 0
             gathering = local.barriers._gathering
             if gathering is not None:
                 yield name, f"barriers of {of} where somebody waits", len(gathering._waiters), 0

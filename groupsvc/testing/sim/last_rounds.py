@@ -1,8 +1,9 @@
 """Liveness of barriers: in a world in which all is well, who comes to a barrier is released (R4).
 
 Everybody resets every barrier, and comes to it once more. Then all but one wait at another one while those on the
-leader's node say goodbye, so that somebody else leads: when the last one comes, all that are left are released. How
-soon, and that they are, the checker sees in the lines of these calls (``last``).
+leader's node say goodbye, so that somebody else leads: when the last one comes, all that are left are released. And
+where a death breaks the round, the goodbye of one is enough for all. How soon, and that it is so, the checker sees in
+the lines of these calls (``last``; ``ends`` if it is not to be released).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ TIMEOUT_S = 10.0
 """Of the last calls; far more than they may need."""
 
 WITHOUT_THE_LEADER = BarrierTerms("last", 0, "continue")
+UNTIL_SOMEBODY_DIES = BarrierTerms("death", 0, "break")
 
 Present = tuple[Application, Part]
 
@@ -35,6 +37,7 @@ def hold_last_rounds(world: World) -> None:
             _round(world, name, terms, resets=False)
         if all_terms:
             _under_another_leader(world, name)
+            _until_somebody_dies(world, name)
 
 
 def _present(world: World, name: str) -> list[Present]:
@@ -65,10 +68,8 @@ def _under_another_leader(world: World, name: str) -> None:
     _come(world, others[1:], WITHOUT_THE_LEADER, number)
     world.run(until=world.t + 0.5)
     for app, part in present:
-        if app.node.name == leader and app.machine is not None:
-            start = asking.goodbye(app.machine, part.membership)
-            app.call("say_goodbye", start, {"m": part.m}, TIMEOUT_S, lambda verdict, result: {}, group=part.group)
-            app.turn()
+        if app.node.name == leader:
+            _say_goodbye(app, part)
     if world.run_until(lambda: _leader(world, name) not in ("", leader), within=TIMEOUT_S / 2):
         world.applications.mark("barrier-across-leaders")
     if all(app.may_act and part.is_ready for app, part in others):
@@ -76,9 +77,29 @@ def _under_another_leader(world: World, name: str) -> None:
     _wait(world)
 
 
-def _come(world: World, those: list[Present], terms: BarrierTerms, number: int, *, resets: bool = False) -> None:
+def _until_somebody_dies(world: World, name: str) -> None:
+    present = _present(world, name)
+    if len(present) < 2:
+        return
+    *waiting, dying = present
+    _come(world, waiting, UNTIL_SOMEBODY_DIES, _next(world), ends="broken")
+    world.run(until=world.t + 0.5)
+    _say_goodbye(*dying)
+    _wait(world)
+
+
+def _say_goodbye(app: Application, part: Part) -> None:
+    if app.machine is not None and part.is_open:
+        start = asking.goodbye(app.machine, part.membership)
+        app.call("say_goodbye", start, {"m": part.m}, TIMEOUT_S, lambda verdict, result: {}, group=part.group)
+        app.turn()
+
+
+def _come(
+    world: World, those: list[Present], terms: BarrierTerms, number: int, *, resets: bool = False, ends: str = ""
+) -> None:  # fmt: skip
     for app, part in those:
-        world.applications.attendance.come(app, part, terms, TIMEOUT_S, resets=resets, last=number)
+        world.applications.attendance.come(app, part, terms, TIMEOUT_S, resets=resets, last=number, ends=ends)
         app.turn()
 
 

@@ -442,7 +442,7 @@ def _open_since(found: Barriers, one: Round) -> float:
 
 
 def _last_rounds(found: Barriers) -> Iterator[Violation]:
-    """When the last one has come all are released, and soon."""
+    """When the last one has come all are released, and soon; or, where one dies instead, all are told so."""
     batches: dict[tuple[Place, int], list[Visit]] = {}
     for visit in found.visits:
         if "last" in visit.call.invoke.args:
@@ -451,9 +451,15 @@ def _last_rounds(found: Barriers) -> Iterator[Violation]:
         complete = max(visit.call.invoke.t for visit in those)
         for visit in those:
             end = visit.call.end
-            if end is None or end.type != "ok" or end.t > complete + LAST_S:
+            if end is None or not _is_as_expected(visit) or end.t > complete + LAST_S:
                 text = (
                     "has not ended" if end is None else f"ended with {end.type} {end.result}, {end.t - complete:.3f} s"
                 )
                 text = f"{visit.title} at barrier {visit.place[1]} {text} after the last one had come, and all is well"
                 yield Violation("R4", text, visit.call.invoke.i if end is None else end.i)
+
+
+def _is_as_expected(visit: Visit) -> bool:
+    if visit.call.invoke.args.get("ends", "") == "broken":
+        return visit.result.get("broken_by") == "failure"
+    return visit.call.verdict == "ok"

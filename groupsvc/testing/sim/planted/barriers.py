@@ -96,7 +96,7 @@ BARRIERS = (
     Planted(
         "barrier-late-ones-count", "who is said to wait for a round that is over waits for the next",
         "one call counts for two rounds",
-        ("R3",), ((gathering.Gathering, "take", always(_late_ones_count)),), stage=MEETING,
+        ("R3",), ((gathering.Gathering, "take", always(_late_ones_count)),), stage=MEETING, first_seed=16,
     ),
     Planted(
         "barrier-the-dead-count", "a ruling is applied whoever has died since", "a dead party is released with others",
@@ -105,7 +105,7 @@ BARRIERS = (
     Planted(
         "barrier-newcomers-are-not-waited-for", "a ruling is applied whoever has joined since",
         "a provider is not waited for",
-        ("R1",), ((rounds, "_fits", always(_fits_whoever_joined)),), stage=DYING,
+        ("R1",), ((rounds, "_fits", always(_fits_whoever_joined)),), stage=DYING, first_seed=8,
     ),
     Planted(
         "barrier-new-leader-knows-all", "a new leader takes those that it hears of for all",
@@ -113,7 +113,7 @@ BARRIERS = (
         ("R1",), ((gathering.Gathering, "__init__", always(_knows_since)),
                   (gathering.Gathering, "_verdict", always(_releases_those_before_it)),
                   (rounds, "_fits", always(_fits_whoever_joined))),
-        faults=("kill-group-leader", "isolate-group-leader"), stage=attrs.evolve(MEETING, seconds=20.0),
+        faults=("kill-group-leader", "isolate-group-leader"), stage=attrs.evolve(MEETING, seconds=20.0), first_seed=11,
     ),
     Planted(
         "barrier-told-once", "a node tells who has come once, whoever leads", "a new leader waits for who has come",
