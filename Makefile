@@ -6,6 +6,9 @@ SEEDS ?= 200
 JOBS ?= 2
 FUZZ_SECONDS ?= 60
 
+# Tests without sockets and clocks: as many at a time as there are cores. The others start processes and have them alone.
+CALM := tests/golden tests/property tests/sim tests/unit/core tests/unit/wire
+
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -39,7 +42,8 @@ docs: $(STAMP) ## the documentation as pages, in build/site; a broken link is an
 	$(BIN)/mkdocs build --quiet
 
 test: check ## check, then every test
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest $(CALM) --numprocesses $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest tests $(CALM:%=--ignore=%) --ignore=tests/tidy
 
 format: $(STAMP) ## let ruff format and repair what it can
 	$(BIN)/ruff check --fix-only --quiet .
