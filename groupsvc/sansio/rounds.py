@@ -123,7 +123,7 @@ def come(
             wire.RoundIs, what, now=now, timeout=timeout, group=group, convert=ended,
         )  # fmt: skip
         calls.append(call)
-        call.take_back = lambda id: wire.BreakAsk(id, number, barrier.name)
+        call.take_back = lambda id: wire.BreakAsk(id, number, barrier.name, call.id)
         return call
 
     return start

@@ -333,11 +333,12 @@ class BarrierAsk(ClientRequest, tag=int(Kind.BARRIER_ASK)):
 
 
 class BreakAsk(ClientRequest, tag=int(Kind.BREAK_ASK)):
-    """The provider that waits at this barrier does not want to any more: the round breaks."""
+    """Whoever came to this barrier with that request does not want to wait any more: the round breaks."""
 
     id: int
     member: int
     barrier: str
+    request: int
 
 
 # --- Replies ----------------------------------------------------------------------------------------

@@ -59,6 +59,7 @@ class Application:
         self.providers: dict[str, ProviderId] = {}
         self.proposal: ProposalId = ("", 0, 0)  # the newest of its own that has ended
         self._opened: dict[str, PhaseOpened] = {}
+        self.came_with = 0  # the newest request with which it came to a barrier
         self._beat()
 
     def hears(self, text: str) -> None:
@@ -121,11 +122,12 @@ class Application:
             (decoded,) = m.REQUEST_CODEC.decode(m.REQUEST_CODEC.encode([request]))
             self.node.client_says(self.connection, decoded)
 
-    def ask(self, about: str, kind: type[Any], *arguments: Any, **named: Any) -> None:
-        """A request of this kind."""
+    def ask(self, about: str, kind: type[Any], *arguments: Any, **named: Any) -> int:
+        """A request of this kind; its number."""
         number = next(self._ids)
         self._asked[number] = about
         self.say(kind(number, *arguments, **named))
+        return number
 
     def vote(self, group: str, vote: str | None, options: dict[str, str]) -> None:
         """Answer what it was asked last in this group."""
@@ -237,7 +239,7 @@ class Cast:
         self._by_name: dict[str, Application] = {}
         play.on_crash = self._daemon_died
         play.begin()
-        self._verbs: dict[str, Callable[[Application, list[str], dict[str, str]], None]] = {
+        self._verbs: dict[str, Callable[[Application, list[str], dict[str, str]], object]] = {
             "joins": self._joins,
             "subscribes": self._subscribes,
             "proposes": self._proposes,
@@ -259,7 +261,7 @@ class Cast:
             "waits": lambda app, words, options: self._waits(app, words, options, resets=False),
             "resets": lambda app, words, options: self._waits(app, words, options, resets=True),
             "gives-up": lambda app, words, options: app.ask(
-                "interrupted", m.BreakAsk, app.members[words[0]], options.get("name", "")
+                "interrupted", m.BreakAsk, app.members[words[0]], options.get("name", ""), app.came_with
             ),
             "catches-up": lambda app, words, options: app.ask(
                 f"catch up with {words[0]}", m.CatchUpAsk, app.members[words[0]], _timeout(options)
@@ -326,7 +328,7 @@ class Cast:
 
     def _waits(self, app: Application, words: list[str], options: dict[str, str], *, resets: bool) -> None:
         about = f"{'reset' if resets else 'barrier'} {options.get('name', '')}".rstrip()
-        app.ask(
+        app.came_with = app.ask(
             about, m.BarrierAsk, app.members[words[0]], options.get("name", ""), int(options.get("parties", "0")),
             options.get("on_failure", "break"), _value_of(options.get("brings", "")), resets, _timeout(options),
         )  # fmt: skip

@@ -23,6 +23,10 @@ CARRIED_BYTES_MAX = 1024
 """What a party brings goes with the word that it has come, and with the end of the round, up to so much."""
 
 
+WAITING_MAX = 10_000
+"""Parties of one node at the barriers of one group."""
+
+
 class Barriers:
     """The barriers of one group, on one node."""
 
@@ -32,8 +36,14 @@ class Barriers:
         self._gathering: Gathering | None = None
         self._bringing: dict[tuple[str, int], tuple[Waiter, Party]] = {}  # whose payloads are on their way
         self._last_brought = 0
+        self._renumbered = 0  # the last that we have seen
 
     # --- For sessions ---
+
+    @property
+    def is_full(self) -> bool:
+        """Whether too many wait here already: in a group that stands still even those that have given up stay."""
+        return len(self._bringing) + len(self._room) >= WAITING_MAX
 
     def has(self, barrier: str, provider: int) -> bool:
         """Whether this provider waits there already."""
@@ -62,7 +72,8 @@ class Barriers:
     def _was_brought(self, barrier: str, provider: int, number: int) -> None:
         waiter, party = self._bringing.get((barrier, provider), (None, None))
         if waiter is None or party is None or waiter.brought != number:
-            return  # nobody waits for that any more
+            self._take_back(barrier, provider, number)  # nobody waits for that any more
+            return
         del self._bringing[barrier, provider]
         group = self._local.group
         broken = group.rounds.broken(barrier)
@@ -73,14 +84,19 @@ class Barriers:
         else:
             self._enter(waiter, party)
 
-    def give_up(self, barrier: str, provider: int, why: GivesUp, party: Party | None = None) -> bool:
-        """It does not wait any longer; whether it did. ``party``: only if it is this one; None: who came last."""
+    def _take_back(self, barrier: str, provider: int, number: int) -> None:
+        """What was brought is of no use to anybody: it makes room for others."""
+        if number and self._local.group.rounds.has_brought((*self._groups.me, provider), barrier, number):
+            self._submit(cmd.encode(cmd.Bring(provider, barrier, number, b"")))
+
+    def give_up(self, barrier: str, provider: int, why: GivesUp, request: int) -> bool:
+        """Whoever came there with this request does not wait any longer; whether it did."""
         bringing = self._bringing.get((barrier, provider))
-        if bringing is not None and party in (None, bringing[1]):
+        if bringing is not None and bringing[1].request == request:
             del self._bringing[barrier, provider]
             bringing[1].in_vain("late")
             return True
-        is_waiting = self._room.give_up(barrier, provider, why, party)
+        is_waiting = self._room.give_up(barrier, provider, why, request)
         self._send()
         return is_waiting
 
@@ -102,14 +118,21 @@ class Barriers:
             self._gathering.take(node, waiters, self._groups.now)
             self._groups.look_at(self._local)
 
-    def ruled(self) -> None:
-        """A ruling was applied. Who waits here is told now: with the next entry it may be no provider any more."""
+    def applied(self) -> None:
+        """An entry was applied. Who waits here is told now: with the next one it may be no provider any more."""
         rounds, turn = self._local.group.rounds, self._groups.turn
+        brought, rounds.brought_now = rounds.brought_now, []
+        for provider, barrier, number in brought:
+            if provider[:2] == self._groups.me:
+                self._was_brought(barrier, provider[2], number)
         if rounds.ruled and not rounds.ended and self._gathering is not None:
             turn.mark("barrier-ruling-void")
         ended, rounds.ended = rounds.ended, []
         for seq, round_ in ended:
-            for party in self._room.over(seq, round_, self._groups.me, rounds):
+            free, unneeded = self._room.over(seq, round_, self._groups.me, rounds)
+            for waiter in unneeded:
+                self._take_back(waiter.barrier, waiter.provider, waiter.brought)
+            for party in free:
                 self._groups.soon(party.may_come)
             if self._room.waits_at(round_.barrier):
                 turn.mark("barrier-passed-over")
@@ -117,11 +140,9 @@ class Barriers:
     def look(self) -> None:
         """Entries were applied, or this node leads, or does not any more."""
         rounds = self._local.group.rounds
-        if rounds.brought_now:
-            brought, rounds.brought_now = rounds.brought_now, []
-            for provider, barrier, number in brought:
-                if provider[:2] == self._groups.me:
-                    self._was_brought(barrier, provider[2], number)
+        if rounds.renumbered != self._renumbered:
+            self._renumbered = rounds.renumbered
+            self._room.renumber(rounds)
         ruled, rounds.ruled = rounds.ruled, set()
         if self._gathering is not None:
             self._gathering.look(ruled, self._groups.now)
@@ -140,6 +161,7 @@ class Barriers:
     def start_again(self) -> None:
         """Another copy of the group takes the place of the one that was here."""
         self._gathering = None
+        self._renumbered = 0
 
     def leader_changed(self) -> None:
         """Somebody else leads, perhaps."""

@@ -105,12 +105,11 @@ class Gathering:
             for gone in [one for one in here if not group.has_a_say(one)]:
                 del known[gone]  # its place is free again
             return
-        end, broken_by, who, arrived = verdict
-        first = next(iter(here.values()))
+        end, broken_by, who, arrived, parties = verdict
         self._rule_at[barrier] = now + RULE_AGAIN_S
         payloads = {one: b"" if end != "released" else here[one].payload for one in arrived}
         ruling = RoundEnded(
-            barrier=barrier, round=number, end=end, parties=first.parties,
+            barrier=barrier, round=number, end=end, parties=parties,
             arrived=in_order(group.providers, payloads),
             brought=tuple((one, here[one].brought) for one in arrived if end == "released" and here[one].brought),
             broken_by=broken_by, who=who,
@@ -120,27 +119,27 @@ class Gathering:
 
     def _verdict(
         self, here: Waiters
-    ) -> tuple[RoundEnd, BrokenBy, tuple[ProviderId, ...], tuple[ProviderId, ...]] | None:
-        """How the round ends, by what, whose doing it is, and who has arrived; None: not yet."""
+    ) -> tuple[RoundEnd, BrokenBy, tuple[ProviderId, ...], tuple[ProviderId, ...], int] | None:
+        """How the round ends, by what, whose doing it is, who has arrived, and how many it takes; None: not yet."""
         group = self._group
         living = [one for one in here if group.has_a_say(one)]
         first = here[living[0]] if living else next(iter(here.values()))
         given_up = [one for one in living if here[one].gives_up]
         if given_up:
-            return "broken", here[given_up[0]].gives_up, tuple(given_up), tuple(living)
+            return "broken", here[given_up[0]].gives_up, tuple(given_up), tuple(living), first.parties
         others = [one for one in living if not _agree(here[one], first)]
         if others:
-            return "broken", "mismatch", tuple(others), tuple(living)
+            return "broken", "mismatch", tuple(others), tuple(living), first.parties
         if first.on_failure == "break" and not first.resets:
             lost = self._lost(here, first)
             if lost:
-                return "broken", *lost, tuple(living)
+                return "broken", *lost, tuple(living), first.parties
         if len(living) < (first.parties or group.living):
             return None
         counted = tuple(living[: first.parties] if first.parties else living)
         if sum(len(here[one].payload) for one in counted) > ROUND_BYTES_MAX:
-            return "broken", "too_large", (), tuple(living)
-        return "reset" if first.resets else "released", "", (), counted
+            return "broken", "too_large", (), tuple(living), first.parties
+        return "reset" if first.resets else "released", "", (), counted, first.parties
 
     def _lost(self, here: Waiters, first: Waiter) -> tuple[BrokenBy, tuple[ProviderId, ...]] | None:
         """Whose end breaks the round."""

@@ -403,9 +403,10 @@ class LocalGroup:
             control = decode_control(body)
             if isinstance(control, Ruled):
                 notices = self.group.rule(seq, control.body)
-                self.barriers.ruled()
             else:
                 notices = self.group.control(seq, control)
+        if self.group.rounds.has_news:
+            self.barriers.applied()
         if notices:
             self._tell(notices)
         if self.group.archive is not None:

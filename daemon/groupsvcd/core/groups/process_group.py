@@ -181,6 +181,8 @@ class ProcessGroup:
         if isinstance(control, ViewStarted):
             self.fence = max(control.fence, self.fence + 1)  # more may have come and gone than a view has numbers for
             self._told.append(Fenced(seq, self.fence))
+            if control.tail_may_be_lost or self.rules.is_fast:
+                self.rounds.go_on_from(self.fence)
         elif isinstance(control, NodeInserted):
             self.nodes[control.node] = None
         elif isinstance(control, NodesFailed):

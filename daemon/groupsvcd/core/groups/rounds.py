@@ -11,6 +11,8 @@ the ruling only names it. It is kept until the round ends, or its party is no mo
 
 A barrier that broke stays so until its parties have reset it, which is a round, too.
 
+After a view that may have lost entries, numbers go on behind the fence of that view, which is higher than any before.
+
 Of most barriers only the number of the last round is kept, and of barriers that were not used for long, nothing: the
 highest number among those is kept for all, and who uses such a name again goes on behind it.
 """
@@ -60,6 +62,7 @@ class Rounds:
         }
         self.brought_now: list[tuple[ProviderId, str, int]] = []  # since somebody looked
         self.ended: list[tuple[int, Round]] = []  # since somebody looked, with the entry
+        self.renumbered = 0  # how often rounds that were open have got other numbers
         self.ruled: set[str] = set()  # where a ruling was applied since somebody looked, whether it fitted or not
 
     def stored(self) -> StoredRounds:
@@ -69,6 +72,11 @@ class Rounds:
             tuple(self._last.items()), tuple(self._broken.values()), self._floor, tuple(self.deaths), brought
         )
 
+    @property
+    def has_news(self) -> bool:
+        """Whether something was brought, or a ruling applied, since somebody looked."""
+        return bool(self.ruled or self.brought_now)
+
     def next_round(self, barrier: str) -> int:
         """The number of the round that is open, or the next one to be opened."""
         return self._last.get(barrier, self._floor) + 1
@@ -77,18 +85,22 @@ class Rounds:
         """The round in which it broke, unless it was reset since."""
         return self._broken.get(barrier)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether nobody should begin with another barrier: too many are broken, and nobody resets them."""
-        return len(self._broken) >= BARRIERS_KEPT
+    def has_room_for(self, barrier: str) -> bool:
+        """Whether somebody may come there: not to a new one, if too many are broken and nobody resets them."""
+        return barrier in self._last or len(self._broken) < BARRIERS_KEPT
 
     def died(self, seq: int, provider: ProviderId) -> None:
         """A provider is no more."""
         self.deaths = [*self.deaths[1 - DEATHS_KEPT :], (seq, provider)]
 
     def bring(self, provider: ProviderId, barrier: str, number: int, payload: bytes) -> None:
-        """A provider brings something, in the place of what it brought there before; unless there is too much."""
+        """A provider brings something, in the place of what it brought there before; unless there is too much.
+
+        Nothing: it takes back what it brought.
+        """
         self._brought.pop((provider, barrier), None)
+        if not payload:
+            return
         if len(payload) + sum(len(one) for _, one in self._brought.values()) <= BROUGHT_BYTES_MAX:
             self._brought[provider, barrier] = (number, payload)
         self.brought_now.append((provider, barrier, number))
@@ -135,6 +147,13 @@ class Rounds:
         while len(self._last) - len(self._broken) > BARRIERS_KEPT:
             barrier = next(one for one in self._last if one not in self._broken)
             self._floor = max(self._floor, self._last.pop(barrier))
+            self.renumbered += 1
+
+    def go_on_from(self, number: int) -> None:
+        """Rounds may have ended that are not in this log: whatever their numbers were, they do not come again."""
+        self._floor = max(self._floor, number)
+        self._last = {barrier: max(last, number) for barrier, last in self._last.items()}
+        self.renumbered += 1
 
     def start_again(self) -> None:
         """The last provider has left: whoever joins now finds no barrier broken, and no number used twice."""

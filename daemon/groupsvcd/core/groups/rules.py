@@ -71,6 +71,11 @@ class Rules:
         return self.attributes.get("durable") is True
 
     @property
+    def is_fast(self) -> bool:
+        """Whether any change of the leader may lose entries that were delivered."""
+        return self.attributes.get("delivery") == "fast"
+
+    @property
     def exclusive(self) -> bool:
         """Whether a provider may hold something alone: who takes over waits until its node is gone, not only down."""
         return self.attributes.get("exclusive") is True

@@ -26,12 +26,19 @@ from ..views import NodeId
 from .papers import GivesUp, Waiter
 from .rounds import Rounds
 
+WAITERS_PER_MESSAGE = 200
+"""With what each brings, so many fit into a frame of the usual size."""
+
 InVain = Literal["late", "out", "full"]
 """Its time was up; it is no provider any more; there is no room for what it brings."""
 
 
 class Party(Protocol):
-    """Whoever waits. It is told one of these, once."""
+    """Whoever waits, by a request of its own. It is told one of these, once."""
+
+    @property
+    def request(self) -> int:
+        """The number of it."""
 
     def ended(self, seq: int, round_: Round) -> None:
         """How the round ended, and by which entry."""
@@ -85,18 +92,18 @@ class WaitingRoom:
         waiting.behind.append(party)
         return True
 
-    def give_up(self, barrier: str, provider: int, why: GivesUp, party: Party | None = None) -> bool:
-        """It does not wait any longer; whether it did. ``party``: only if it is this one; None: who came last."""
+    def give_up(self, barrier: str, provider: int, why: GivesUp, request: int) -> bool:
+        """Whoever came there with this request does not wait any longer; whether it did."""
         key = barrier, provider
         waiting = self._waiting.get(key)
         if waiting is None:
             return False
-        behind = [one for one in waiting.behind if party in (None, one)]
+        behind = [one for one in waiting.behind if one.request == request]
         if behind:
             waiting.behind.remove(behind[-1])
             behind[-1].in_vain("late")
             return True
-        if party not in (None, waiting.party):
+        if waiting.party.request != request:
             return False
         if not waiting.waiter.gives_up:
             waiting.waiter = replace(waiting.waiter, gives_up=why)
@@ -111,12 +118,15 @@ class WaitingRoom:
             for party in (waiting.party, *waiting.behind):
                 party.in_vain("out")
 
-    def over(self, seq: int, round_: Round, me: NodeId, rounds: Rounds) -> list[Party]:
-        """A round has ended; who may come now, because it waited behind another."""
+    def over(self, seq: int, round_: Round, me: NodeId, rounds: Rounds) -> tuple[list[Party], list[Waiter]]:
+        """A round has ended. Who may come now, because it waited behind another; and who has come in vain."""
         counted = {provider for provider, _ in round_.arrived}
         free: list[Party] = []
+        in_vain: list[Waiter] = []
         for key, waiting in [item for item in self._waiting.items() if item[0][0] == round_.barrier]:
             waiter = waiting.waiter
+            if waiter.round > round_.number:
+                continue  # it has come to a later one
             passed = round_.end == "released" and (*me, waiter.provider) not in counted
             if passed and not waiter.gives_up:
                 waiting.waiter = replace(waiter, round=rounds.next_round(round_.barrier), since=seq)
@@ -125,11 +135,23 @@ class WaitingRoom:
             del self._waiting[key]
             self._unsent.pop(key, None)
             if passed:
+                in_vain.append(waiter)
                 waiting.party.in_vain("late")
             else:
                 waiting.party.ended(seq, round_)
             free += waiting.behind
-        return free
+        return free, in_vain
+
+    def renumber(self, rounds: Rounds) -> None:
+        """Rounds that are open have got other numbers: whoever has come to one has come to that under its new one."""
+        for key, waiting in self._waiting.items():
+            number = rounds.next_round(key[0])
+            if waiting.waiter.round < number:
+                waiting.waiter = replace(waiting.waiter, round=number)
+                self._unsent[key] = None
+
+    def __len__(self) -> int:
+        return len(self._waiting)
 
     def hurry(self) -> None:
         """Somebody else leads, perhaps: it is told of all of them."""
@@ -149,7 +171,9 @@ class WaitingRoom:
         if self._unsent:
             self.repeat_at = now + self._wait
             unsent, self._unsent = self._unsent, {}
-            send(tuple(self._waiting[key].waiter for key in unsent))
+            waiters = [self._waiting[key].waiter for key in unsent]
+            for first in range(0, len(waiters), WAITERS_PER_MESSAGE):
+                send(tuple(waiters[first : first + WAITERS_PER_MESSAGE]))
 
     def lose(self, reason: str) -> None:
         """Nothing more comes: what became of their rounds is not known here."""

@@ -45,6 +45,11 @@ class Attendance:
         self._until = session.desk.turn.now + max(ask.timeout, 0.0)
         self._call: Call = session.call(ask.id, ask.timeout, self._is_late)
 
+    @property
+    def request(self) -> int:
+        """By which it came."""
+        return self._ask.id
+
     def come(self) -> None:
         """Come to the round that is open; or wait behind a call that was given up, and whose end is not known yet."""
         ask, barriers = self._ask, self._local.barriers
@@ -72,9 +77,11 @@ class Attendance:
             self._call.answer(RoundIs(ask.id, group.seq, Round(barrier=ask.barrier, number=number, end="reset")))
         elif broken is not None and not ask.resets:
             self._call.answer(RoundIs(ask.id, group.seq, broken))
-        elif group.rounds.is_full:
+        elif not group.rounds.has_room_for(ask.barrier):
             text = "too many barriers of this group are broken; reset some, or leave the group together"
             self._call.fail("full", text)
+        elif self._local.barriers.is_full or (len(ask.payload) > CARRIED_BYTES_MAX and self._local.is_full):
+            self._call.fail("full", "too much waits for room in this group on this node; try later")
         else:
             self._call.may_have_happened = True
             waiter = Waiter(ask.member, ask.barrier, 0, 0, ask.parties, ask.on_failure, ask.payload, ask.resets)
@@ -102,7 +109,7 @@ class Attendance:
             self._call.extend(min(left, TIMEOUT_S_MAX), self._is_late)
             return
         self._call.extend(LAST_WORD_S, self._is_too_late)
-        self._local.barriers.give_up(self._ask.barrier, self._ask.member, "timeout", self)
+        self._local.barriers.give_up(self._ask.barrier, self._ask.member, "timeout", self.request)
 
     def _is_too_late(self) -> None:
         self._call.not_known("timed out", "the round has not ended in time, and is not known to be broken")
@@ -139,5 +146,5 @@ def break_off(session: Session, ask: BreakAsk) -> None:
     """A provider does not want to wait any more."""
     part = provider_of(session, ask.id, ask.member)
     if part is not None and part.local is not None:
-        part.local.barriers.give_up(ask.barrier, ask.member, "cancelled")
+        part.local.barriers.give_up(ask.barrier, ask.member, "cancelled", ask.request)
         session.tell(Done(ask.id))
