@@ -138,12 +138,12 @@ class Calls:
             heapq.heappop(deadlines)
         return deadlines[0][0] if deadlines else None
 
-    def tick(self, now: float) -> None:
-        """End those that are late."""
+    def tick(self, now: float, silence: str) -> None:
+        """End those that are late; ``silence`` says why nobody answers."""
         while (deadline := self.deadline) is not None and deadline <= now:
             _, id = heapq.heappop(self._deadlines)
             call = self._waiting.pop(id)
-            why = "the daemon did not answer in time" + ("; try again" if call.harmless else "")
+            why = silence + ("; try again" if call.harmless else "")
             call.fail(no_answer(TimedOut, call.what, why, harmless=call.harmless, group=call.group, ids=call.ids))
 
     def end_all(self, why: str) -> None:

@@ -62,6 +62,9 @@ QUESTIONS_MAX = 100
 UNTAKEN_MAX = 2 * REQUESTS_WAITING_MAX
 """Requests that it has not counted. Callers give up after their time, and what they asked for is kept all the same."""
 
+SILENT = "the daemon did not answer in time"
+UNREACHED = "the connection to the daemon broke, and it could not be reached again in time"
+
 _ABOUT_THE_SESSION = (wire.SessionIs, wire.SessionAliveAck, wire.Welcome)
 CastHook = Callable[[Membership, Proposal, Answer | None], None]
 
@@ -324,7 +327,7 @@ class SessionMachine:
         if now >= self._alive_at:
             self._say_alive()
         self._look_at_the_lease()
-        self._calls.tick(now)
+        self._calls.tick(now, SILENT if self._is_on else UNREACHED)
 
     def _say_alive(self) -> None:
         if not self._is_on:

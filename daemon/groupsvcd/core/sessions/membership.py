@@ -154,14 +154,15 @@ class Membership:
         """Nobody waits for it any longer; if it was approved meanwhile, this is its goodbye."""
         if self.local is None:
             self.end("goodbye")
-            self._call.fail("timed out", "not approved in time; it was withdrawn")
+            why = self.session.desk.trouble.why_not_there("this node did not get into the group in time")
+            self._call.fail("timed out", f"{why}; it was withdrawn")
         else:
             self._call.extend(LAST_WORD_S, self._is_too_late)
             self.end("goodbye")
 
     def _is_too_late(self) -> None:
-        text = "not known to be withdrawn in time; if it is approved, this node leaves the group for it"
-        self._call.not_known("timed out", text)
+        why = self.session.desk.trouble.why_undone("not known to be withdrawn in time")
+        self._call.not_known("timed out", f"{why}; if it is approved, this node leaves the group for it")
 
     # --- What it is told ---
 

@@ -45,6 +45,7 @@ from groupsvc.wire.limits import SESSIONS_MAX
 
 from ..domain.member import Member
 from ..domain.requests import Requests
+from ..domain.trouble import Trouble
 from ..groups import commands as cmd
 from ..groups.process_groups import ProcessGroups
 from ..nodegroups.node_groups import NodeGroups
@@ -76,10 +77,10 @@ class Sessions:
 
     def __init__(
         self, turn: Turn, member: Member, requests: Requests, node_groups: NodeGroups, processes: ProcessGroups,
-        rng: Random,
+        rng: Random, trouble: Trouble,
     ) -> None:  # fmt: skip
         self.desk = Desk(
-            turn, member, requests, node_groups, processes, rng, Alarms(turn), lambda client, request: None
+            turn, member, requests, node_groups, processes, rng, Alarms(turn), trouble, lambda client, request: None
         )
         self.desk.outside = Outside(self.desk)
         self.desk.hosts = Hosts(self.desk)

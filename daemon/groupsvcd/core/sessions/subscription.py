@@ -73,7 +73,8 @@ class Subscription:
 
     def _is_late(self) -> None:
         self.end("goodbye")
-        self._call.fail("timed out", "no answer in time")
+        trouble = self.session.desk.trouble
+        self._call.fail("timed out", trouble.why_not_there("this node did not get to the group in time"))
 
     # --- What it is told ---
 
