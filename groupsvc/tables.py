@@ -215,7 +215,7 @@ class Rows(Mapping[str, bytes]):
     def _not_known(self, group: JoinedGroup, write: Write) -> OutcomeUnknown:
         """A write has not come back. Whether it was the one that was refused, nobody can tell from here."""
         text = f"whether key {write.key!r} of the table in group {group.name!r} was written is not known"
-        return OutcomeUnknown(f"{text}; look at it after sync(), or join again", group=group.name)
+        return OutcomeUnknown(text, group=group.name, advice="look at it after sync(), or join again")
 
 
 def _no_group() -> UsageError:

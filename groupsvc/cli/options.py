@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..drivers.connection import TIMEOUT_S
-from ..wire.limits import GROUP_NAME_CHARS_MAX
+from ..wire.limits import GROUP_NAME_CHARS_MAX, TIMEOUT_S_MAX
 from .exit_codes import EXIT_CODES_TEXT, ExitCode
 
 Command = Callable[[argparse.Namespace], ExitCode]
@@ -33,7 +33,7 @@ def asking(commands: Commands, name: str, command: Command, *, help: str, exampl
         "--address", help="client socket of the daemon (default: GROUPSVC_ADDRESS, else this node's daemon)"
     )
     parser.add_argument(
-        "--timeout", type=float, default=TIMEOUT_S, metavar="S", help=f"seconds to wait (default {TIMEOUT_S:g})"
+        "--timeout", type=timeout, default=TIMEOUT_S, metavar="S", help=f"seconds to wait (default {TIMEOUT_S:g})"
     )
     parser.add_argument("--json", action="store_true", help="print an object for programs")
     parser.set_defaults(command=command)
@@ -60,6 +60,14 @@ def seconds(text: str) -> float:
         found = math.nan
     if not found >= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return found
+
+
+def timeout(text: str) -> float:
+    """How long a daemon may take; none waits for ever."""
+    found = seconds(text)
+    if not 0 < found <= TIMEOUT_S_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0 and at most {TIMEOUT_S_MAX:g} seconds")
     return found
 
 

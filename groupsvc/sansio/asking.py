@@ -154,7 +154,7 @@ def check_may_wait_for_machine(membership: Membership, what: str, *, is_callback
 def no_room_in_time(group: str) -> TimedOut:
     """Why a message was not sent."""
     text = f"could not send a message to group {group!r}: those before it do not come back"
-    return TimedOut(f"{text}; look at session.state, and try again", group=group)
+    return TimedOut(text, group=group, advice="look at session.state, and try again")
 
 
 def not_flushed(membership: Membership, wait: float, ids: tuple[str, ...]) -> OutcomeUnknown:
@@ -163,13 +163,13 @@ def not_flushed(membership: Membership, wait: float, ids: tuple[str, ...]) -> Ou
     what = f"{len(ids)} messages to group {group!r} have not come back"
     if not ids:
         what = f"all messages to group {group!r} were delivered, and its state machine has not applied them"
-    return OutcomeUnknown(f"after {wait:g} s {what}; flush again", ids, group=group)
+    return OutcomeUnknown(f"after {wait:g} s {what}", ids, group=group, advice="flush again")
 
 
 def not_synced(group: str) -> TimedOut:
     """What was asked for came, and the machine is behind."""
     text = f"could not catch up with group {group!r}: its state machine has not applied everything yet"
-    return TimedOut(f"{text}; sync again", group=group)
+    return TimedOut(text, group=group, advice="sync again")
 
 
 def _check_name_is_free(machine: SessionMachine, group: str, name: str) -> None:
@@ -275,7 +275,7 @@ def check_member(machine: SessionMachine, membership: Membership, what: str) -> 
     if membership.has_ended:
         text = f"could not {what} in group {membership.group!r}: no longer a member ({membership.end_reason})"
         advice = "connect and join again" if machine.state in IS_OVER else "join again"
-        raise NotAMember(f"{text}; {advice}", group=membership.group)
+        raise NotAMember(text, group=membership.group, advice=advice)
 
 
 def _propose(

@@ -143,15 +143,21 @@ class Calls:
         while (deadline := self.deadline) is not None and deadline <= now:
             _, id = heapq.heappop(self._deadlines)
             call = self._waiting.pop(id)
-            why = silence + ("; try again" if call.harmless else "")
-            call.fail(no_answer(TimedOut, call.what, why, harmless=call.harmless, group=call.group, ids=call.ids))
+            advice = "try again" if call.harmless else ""
+            call.fail(
+                no_answer(
+                    TimedOut, call.what, silence, harmless=call.harmless, group=call.group, ids=call.ids, advice=advice
+                )
+            )
 
     def end_all(self, why: str) -> None:
         """The session is over."""
         waiting, self._waiting = self._waiting, {}
         self._deadlines.clear()
-        why = f"{why}; connect again"
         for call in waiting.values():
             call.fail(
-                no_answer(DaemonUnreachable, call.what, why, harmless=call.harmless, group=call.group, ids=call.ids)
-            )
+                no_answer(
+                    DaemonUnreachable, call.what, why, harmless=call.harmless, group=call.group, ids=call.ids,
+                    advice="connect again",
+                )
+            )  # fmt: skip

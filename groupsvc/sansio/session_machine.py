@@ -383,7 +383,8 @@ class SessionMachine:
             raise WouldBlock(text, group=group)
         if len(self._said) >= UNTAKEN_MAX:
             text = f"could not {what}: the daemon has not taken the {UNTAKEN_MAX} requests before it"
-            raise WouldBlock(f"{text}; it is stopped or overloaded, try later or connect again", group=group)
+            text += "; it is stopped or overloaded"
+            raise WouldBlock(text, group=group, advice="try later or connect again")
         id = self.next_id()
         ids = (self._proposal_of(id),) if proposes and self._proposals is not None else ()
         call = Call(id, expected, what, harmless=harmless, group=group, convert=convert, ids=ids)
@@ -409,10 +410,10 @@ class SessionMachine:
     def check_open(self, what: str, group: str | None = None) -> None:
         """Raise if nothing can be done any more."""
         if self.state is SessionState.CLOSED:
-            raise UsageError(f"could not {what}: this session was closed; connect again", group=group)
+            raise UsageError(f"could not {what}: this session was closed", group=group, advice="connect again")
         if self.state is SessionState.LOST:
-            text = f"could not {what}: this session is lost ({self.end_reason}); connect and join again"
-            raise DaemonUnreachable(text, group=group)
+            text = f"could not {what}: this session is lost ({self.end_reason})"
+            raise DaemonUnreachable(text, group=group, advice="connect and join again")
 
     def say_what_gathers(self) -> None:
         """Messages that wait for company go out now."""

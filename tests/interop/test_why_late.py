@@ -29,9 +29,10 @@ def test_before_the_domain_is_formed_calls_say_so_and_whom_it_waits_for(capsys: 
             assert f"could not list the groups: {waits}" == str(listing.value)
         options = ["--address", domain.address("n1"), "--timeout", "0.5"]
         assert ExitCode.FAILED == main(["groups", *options])
-        assert f"groupsvc: could not list the groups: {waits}\n" == capsys.readouterr().err
+        advice = "try again, or wait longer with --timeout S"
+        assert f"groupsvc: could not list the groups: {waits}; {advice}\n" == capsys.readouterr().err
         assert ExitCode.FAILED == main(["look-up", "orders", *options])
-        assert f"groupsvc: could not look up group 'orders': {waits}\n" == capsys.readouterr().err
+        assert f"groupsvc: could not look up group 'orders': {waits}; {advice}\n" == capsys.readouterr().err
 
 
 def test_a_suspended_node_says_since_when_and_whom_it_needs() -> None:

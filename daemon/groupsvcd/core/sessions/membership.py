@@ -105,7 +105,7 @@ class Membership:
         """Code and words of why it cannot take part in this group, or not with what it asks for."""
         archive, since = local.group.archive, self._since
         if archive is not None and not self._has_machine:
-            text = "attribute state_machine is true in this group: its providers bring state machines; join with one"
+            text = "attribute state_machine is true in this group: only who brings a state machine can join"
             return "attributes mismatch", text
         if archive is not None and since == SINCE_CHECKPOINT and not archive.is_whole:
             text = (
