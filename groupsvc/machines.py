@@ -57,7 +57,8 @@ class StateMachine(Protocol):
     def snapshot(self) -> Iterable[bytes]:
         """The state after the message that was applied last, in blocks of at most ``CHECKPOINT_BLOCK_BYTES_MAX``.
 
-        An error here, or too much, means that no checkpoint is taken this time; another provider will.
+        An error here, or too much, means that no checkpoint is taken this time; another provider will. It is shown
+        where those of callbacks are: in ``threading.excepthook``, in asyncio in the loop's exception handler.
         """
 
     def restore(self, blocks: Sequence[bytes]) -> None:

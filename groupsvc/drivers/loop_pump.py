@@ -350,6 +350,8 @@ class LoopPump:
     async def _run_machine(self, due: MachineDue) -> None:
         try:
             due.run()
+            for error in due.unseen:
+                self._report("no checkpoint was taken: snapshot() raised an error", error)
         finally:
             due.settle()
             self.turn()

@@ -484,6 +484,8 @@ class Pump:
     def _run_machine(self, due: MachineDue) -> None:
         try:
             due.run()
+            for error in due.unseen:
+                report(error)
         finally:
             with self.guard:
                 due.settle()

@@ -68,7 +68,7 @@ def patience(value: object) -> float:
 
 def payload(
     value: object,
-    group: str,
+    group: str | None,
     *,
     what: str = "a payload",
     most: int = PAYLOAD_BYTES_MAX,
@@ -76,13 +76,14 @@ def payload(
     advice: str = "send it in parts",
 ) -> bytes:
     """Bytes of an application."""
+    where = "" if group is None else f" for group {group!r}"
     if type(value) is not bytes:
         if not isinstance(value, bytes | bytearray | memoryview):
-            text = f"{what} for group {group!r} is a {type(value).__name__}; encode it to bytes first"
+            text = f"{what}{where} is a {type(value).__name__}; encode it to bytes first"
             raise UsageError(text, group=group)
         value = bytes(value)
     if len(value) > most:
-        text = f"{what} for group {group!r} has {len(value)} bytes, more than the {most} allowed ({limit}); {advice}"
+        text = f"{what}{where} has {len(value)} bytes, more than the {most} allowed ({limit}); {advice}"
         raise UsageError(text, group=group)
     return value
 
