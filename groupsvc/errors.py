@@ -182,7 +182,7 @@ class Lost(_Told):
     __match_args__ = ("reason",)
 
     def __init__(self, reason: str = "", *, group: str | None = None) -> None:
-        super().__init__(f"lost{_where(group)}: {reason}", group=group)
+        super().__init__(f"lost{_where(group)}" + (f": {reason}" if reason else ""), group=group)
         self.reason = reason
 
 

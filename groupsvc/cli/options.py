@@ -47,8 +47,8 @@ def group_argument(parser: argparse.ArgumentParser) -> None:
 
 def readable(text: str) -> str:
     """A name as typed; bytes that are no text and endless ones are refused without being repeated."""
-    if not text.isprintable() or len(text) > GROUP_NAME_CHARS_MAX:
-        raise argparse.ArgumentTypeError(f"a name is printable text of at most {GROUP_NAME_CHARS_MAX} characters")
+    if not text.isprintable() or not 1 <= len(text) <= GROUP_NAME_CHARS_MAX:
+        raise argparse.ArgumentTypeError(f"a name is printable text of 1 to {GROUP_NAME_CHARS_MAX} characters")
     return text
 
 

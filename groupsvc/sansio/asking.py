@@ -175,8 +175,9 @@ def not_synced(group: str) -> TimedOut:
 def _check_name_is_free(machine: SessionMachine, group: str, name: str) -> None:
     for other in machine.members.values():
         if other.group == group and other.me is not None and other.me.name == name:
-            text = f"this session is in group {group!r} already under the name {name!r}; give another name"
-            raise UsageError(text, group=group)
+            known_as = f"under the name {name!r}" if name else "without a name"
+            text = f"this session is in group {group!r} already, {known_as}"
+            raise UsageError(text, group=group, advice="give another name" if name else "give the second one a name")
 
 
 def subscribe(machine: SessionMachine, group: str, *, wait: float) -> Start:

@@ -314,7 +314,7 @@ WRONG: dict[str, tuple[Callable[[groupsvc.Session, groupsvc.Group], object], str
     ),
     "a second membership of one name": (
         lambda session, group: session.join("db"),
-        "this session is in group 'db' already under the name ''; give another name",
+        "this session is in group 'db' already, without a name; give the second one a name",
     ),
 }
 

@@ -243,7 +243,8 @@ class Sessions:
 def join(session: Session, ask: JoinAsk) -> None:
     """Become a provider; once per name."""
     if (ask.group, ask.name) in session.names:
-        text = f"this session joins {ask.group!r} as {ask.name!r} already; give the second one another name"
+        known_as = f"as {ask.name!r}" if ask.name else "without a name"
+        text = f"this session joins {ask.group!r} {known_as} already; give the second one another name"
         session.tell(Problem(ask.id, "usage", "usage", text))
     elif session.has_room(ask.id):
         Membership(session, ask).arrive()
