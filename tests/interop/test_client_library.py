@@ -347,7 +347,7 @@ class TestFailures:
                     held.check()
                     time.sleep(0.01)
             assert time.monotonic() - began < 3.0
-            assert SessionState.SUSPENDED is session.state
+            assert (SessionState.SUSPENDED, False) == (session.state, group.is_oldest)
             with pytest.raises((groupsvc.OutcomeUnknown, groupsvc.Failed)):
                 group.propose_state(b"x", timeout=0.2)
             shared_domain.resume("n3")
@@ -365,9 +365,11 @@ class TestFailures:
         with shared_domain.connect("n3") as session:
             group = session.join(name, events=True)
             held = group.held(group.fence)
+            assert group.is_oldest
             shared_domain.pause("n1")
             shared_domain.pause("n2")
             read(group, groupsvc.Suspended)
+            assert (False, group.me) == (group.is_oldest, group.oldest), "as far as anybody here knows"
             with pytest.raises(groupsvc.Suspended):
                 held.check()
             with pytest.raises((groupsvc.OutcomeUnknown, groupsvc.Failed)):
@@ -375,6 +377,7 @@ class TestFailures:
             shared_domain.resume("n1")
             shared_domain.resume("n2")
             read(group, groupsvc.Resumed)
+            assert group.is_oldest
             held.check()
             assert SessionState.CONNECTED is session.state
             assert group.propose_state(b"y").approved

@@ -34,6 +34,23 @@ async def came(daemon: DaemonOnASocket, kind: type[wire.AnyClientRequest], count
     return found[-1]
 
 
+def test_who_is_suspended_does_not_believe_that_it_leads() -> None:
+    """K2: who is oldest is known as it was; but nobody vouches for it."""
+
+    async def scene(daemon: DaemonOnASocket, session: aio.Session) -> None:
+        async with session.join("db", events=True) as group:
+            assert group.is_oldest
+            for said, kind, good_for in (("suspended", groupsvc.Suspended, 0.0), ("resumed", groupsvc.Resumed, 10.0)):
+                daemon.memory.good_for = good_for
+                daemon.tell(wire.SessionNews(said, ""))  # type: ignore[arg-type]
+                async for event in group.events(timeout=PATIENCE_S):
+                    if isinstance(event, kind):
+                        break
+                assert ((said == "resumed"), group.me) == (group.is_oldest, group.oldest)
+
+    play(scene)
+
+
 def test_join_propose_read_leave() -> None:
     async def scene(daemon: DaemonOnASocket, session: aio.Session) -> None:
         assert ("n1", "n1/7/5", SessionState.CONNECTED) == (session.node, session.id, session.state)
