@@ -17,6 +17,8 @@ import pytest
 
 import groupsvc
 from groupsvc import GroupAttributes, SessionState, Vote
+from groupsvc.drivers import pump
+from groupsvc.sansio import session_machine
 from groupsvc.wire import client_messages as wire
 from tests.unit.client.daemon_in_memory import Script
 from tests.unit.client.daemon_on_a_socket import PATIENCE_S, DaemonOnASocket, daemon_on_a_socket
@@ -374,9 +376,17 @@ class TestThreads:
         assert isinstance(events[1], groupsvc.Message)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session does not give up before a busy machine has come to connect it again."""
+    for module in (pump, session_machine):
+        monkeypatch.setattr(module, "GRACE_S", PATIENCE_S)
+
+
 class TestConnectionsBreak:
     """The session goes on, or says that it is lost."""
 
+    @pytest.mark.usefixtures("patient")
     def test_a_call_in_hand_ends_as_if_nothing_had_happened(
         self, daemon: DaemonOnASocket, session: groupsvc.Session
     ) -> None:
@@ -393,6 +403,7 @@ class TestConnectionsBreak:
         told = [type(event) for event in events if isinstance(event, groupsvc.Suspended | groupsvc.Resumed)]
         assert [groupsvc.Suspended, groupsvc.Resumed] * (len(told) // 2) == told
 
+    @pytest.mark.usefixtures("patient")
     def test_many_threads_while_it_breaks_again_and_again(
         self, daemon: DaemonOnASocket, session: groupsvc.Session
     ) -> None:
