@@ -55,7 +55,7 @@ class StateMachine(Protocol):
         """The next message; each exactly once."""
 
     def snapshot(self) -> Iterable[bytes]:
-        """The state after the message that was applied last, in blocks of at most ``CHECKPOINT_BLOCK_BYTES_MAX``.
+        """The state after the last message, in blocks of at most ``limits.checkpoint_block_bytes_max``.
 
         An error here, or too much, means that no checkpoint is taken this time; another provider will. It is shown
         where those of callbacks are: in ``threading.excepthook``, in asyncio in the loop's exception handler.

@@ -186,7 +186,7 @@ class Outcome:
 # --- From the wire -----------------------------------------------------------------------------------------
 
 
-_TOO_MANY = f"more than the {PAYLOAD_BYTES_MAX} allowed (limits.PAYLOAD_BYTES_MAX)"
+_TOO_MANY = f"more than the {PAYLOAD_BYTES_MAX} allowed (limits.payload_bytes_max)"
 
 
 def problem_with_answer(answer: object) -> str | None:

@@ -72,7 +72,7 @@ def payload(
     *,
     what: str = "a payload",
     most: int = PAYLOAD_BYTES_MAX,
-    limit: str = "limits.PAYLOAD_BYTES_MAX",
+    limit: str = "limits.payload_bytes_max",
     advice: str = "send it in parts",
 ) -> bytes:
     """Bytes of an application."""
@@ -108,7 +108,7 @@ def provider_data(value: object, group: str) -> bytes:
     """What a provider shows of itself."""
     return payload(
         value, group, what="the data of a provider", most=PROVIDER_DATA_BYTES_MAX,
-        limit="limits.PROVIDER_DATA_BYTES_MAX", advice=ELSEWHERE,
+        limit="limits.provider_data_bytes_max", advice=ELSEWHERE,
     )  # fmt: skip
 
 

@@ -236,7 +236,7 @@ class Membership:
         if self.applying is not None:
             self.applying.is_stopped = True
         self._speaker.say(wire.Overrun(self._speaker.next_id(), self.number))
-        self.lose("its events were not read, and no more of them could be kept (limits.EVENTS_MAX)")
+        self.lose("its events were not read, and no more of them could be kept (limits.events_max)")
 
     # --- Its machine ---
 

@@ -313,9 +313,9 @@ class TestMessages:
     def test_large_messages(self, sessions: Connect, name: str) -> None:
         group = sessions("n1").join(name, events=True)
         for _ in range(6):
-            group.multicast(bytes(groupsvc.limits.PAYLOAD_BYTES_MAX))
+            group.multicast(bytes(groupsvc.limits.payload_bytes_max))
         group.flush()
-        assert {groupsvc.limits.PAYLOAD_BYTES_MAX} == {len(event.payload) for event in read(group, groupsvc.Message, 6)}  # type: ignore[attr-defined]
+        assert {groupsvc.limits.payload_bytes_max} == {len(event.payload) for event in read(group, groupsvc.Message, 6)}  # type: ignore[attr-defined]
 
 
 class TestFailures:

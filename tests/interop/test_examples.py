@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from groupsvc.limits import RESPONSIVE_S
+from groupsvc.limits import responsive_s
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 WORDS = {
@@ -46,7 +46,7 @@ WORDS = {
     "work_sharing.py": ["carl joins", "the node of carl dies", "bert leaves", "anna at n1, by view"],
 }  # fmt: skip
 STORY_S = 15.0
-WAITS_S = {"primary_backup.py": RESPONSIVE_S}
+WAITS_S = {"primary_backup.py": responsive_s}
 """What has to be waited for in a story, beyond that."""
 NEVER = ["every shard is done once: False", "in the same order: False"]
 

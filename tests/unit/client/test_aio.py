@@ -102,7 +102,7 @@ def test_messages_of_one_turn_of_the_loop_go_together_and_come_back_in_order() -
 def test_too_many_on_their_way() -> None:
     async def scene(daemon: DaemonOnASocket, session: aio.Session) -> None:
         group = await session.join("db")
-        for _ in range(groupsvc.limits.OUTSTANDING_MAX):
+        for _ in range(groupsvc.limits.outstanding_max):
             group.multicast_nowait(b"x")
         with pytest.raises(groupsvc.WouldBlock):
             group.multicast_nowait(b"x")

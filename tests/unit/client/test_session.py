@@ -144,7 +144,7 @@ class TestGroups:
         with daemon_on_a_socket(never(wire.Multicast)) as daemon:
             session = groupsvc.connect(daemon.address, default_timeout=0.05)
             group = session.join("db")
-            for _ in range(groupsvc.limits.OUTSTANDING_MAX):
+            for _ in range(groupsvc.limits.outstanding_max):
                 group.multicast_nowait(b"x")
             with pytest.raises(groupsvc.WouldBlock, match="as many messages"):
                 group.multicast_nowait(b"x")

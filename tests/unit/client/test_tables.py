@@ -65,7 +65,7 @@ class TestRows:
                       write("put", "large", b"y" * VALUE_BYTES_MAX))  # fmt: skip
         blocks = list(rows.snapshot())
         assert len(blocks) > 3
-        assert max(map(len, blocks)) <= groupsvc.limits.CHECKPOINT_BLOCK_BYTES_MAX
+        assert max(map(len, blocks)) <= groupsvc.limits.checkpoint_block_bytes_max
         assert sorted(map(len, blocks))[-2] <= 2 * BLOCK_BYTES
         restored = Rows()
         restored.restore(blocks)
@@ -75,7 +75,7 @@ class TestRows:
         rows = Rows()
         names = (chr(0x4E00 + number // 300) + chr(0x4E00 + number % 300) for number in range(90_000))
         rows.restore([_encoder.encode([Row(name, b"", 1 << 32) for name in names])])
-        assert max(map(len, rows.snapshot())) <= groupsvc.limits.CHECKPOINT_BLOCK_BYTES_MAX
+        assert max(map(len, rows.snapshot())) <= groupsvc.limits.checkpoint_block_bytes_max
 
     def test_restoring_forgets_what_was_there(self) -> None:
         rows = filled(write("put", "a", b"1"))
@@ -233,7 +233,7 @@ class TestTable:
         with daemon_on_a_socket(silent) as daemon, groupsvc.connect(daemon.address) as session:
             table = Table()
             group = session.join("db", machine=table)
-            for _ in range(groupsvc.limits.OUTSTANDING_MAX):
+            for _ in range(groupsvc.limits.outstanding_max):
                 group.multicast_nowait(b"x")
             began = time.monotonic()
             with pytest.raises(groupsvc.TimedOut):
