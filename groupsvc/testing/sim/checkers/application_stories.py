@@ -90,6 +90,7 @@ class Stories:
         self.by_group: dict[int, list[Story]] = {}
         self.calls: dict[CallKey, Call] = {}
         self.votes: dict[tuple[int, str, int, int], list[HistoryEvent]] = {}  # group, provider, ballot, phase
+        self.taken: dict[tuple[int, str, int, int], float] = {}  # the same: when its daemon had it first
         self.events: list[HistoryEvent] = []  # but told and votes
         self.full: dict[tuple[int, int, int], dict[str, Any]] = {}
         self.first_told: dict[tuple[int, int, int], HistoryEvent] = {}
@@ -98,10 +99,13 @@ class Stories:
                 self._call(position, line)
             elif line.op == "told":
                 self._told(line)
-            elif line.op == "vote":
+            elif line.op in ("vote", "vote_taken"):
                 args = line.args
                 key = (line.group, str(args["provider"]), int(args["ballot"]), int(args["phase"]))
-                self.votes.setdefault(key, []).append(line)
+                if line.op == "vote":
+                    self.votes.setdefault(key, []).append(line)
+                else:
+                    self.taken.setdefault(key, line.t)
             else:
                 self.events.append(line)
                 self._event(line)
