@@ -41,7 +41,7 @@ APPLICATION_MARKS: tuple[str, ...] = (
     "app-default-late", "app-default-raised", "app-default-unresponsive", "app-join-withdrawn-after-approval",
     "app-late-vote", "app-left-expelled",
     "app-left-failure", "app-left-goodbye", "app-left-leave", "app-left-node_failure", "app-left-overrun", "app-lost",
-    "app-missed", "app-not-resumed", "app-stray-vote", "app-suspended",
+    "app-missed", "app-not-kept", "app-not-resumed", "app-stray-vote", "app-suspended",
     "app-table-goes-on", "app-table-restored", "app-told-earlier", "app-unresponsive", "session-left-behind",
     "session-resumed",
 )  # fmt: skip

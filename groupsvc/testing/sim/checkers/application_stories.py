@@ -51,6 +51,7 @@ class Story:
     told: list[Told] = attrs.field(factory=list)
     ended: HistoryEvent | None = None
     since: int | str | None = None  # which earlier messages it asked for; None: none
+    since_in: int | None = None  # if that is after an entry: of which group
     table: int | None = None  # None: it keeps none; 0: a new one; else that of a group with this id, which it still had
     earlier: list[HistoryEvent] = attrs.field(factory=list)  # what it read before its own join, also of that entry
     missed_at: int = -1  # how many entries it was told of before something was left out; -1: nothing was
@@ -126,6 +127,7 @@ class Stories:
             story = Story(
                 line.who, m, int(line.result["group"]), str(args["name"]), str(line.result["provider"]), line,
                 str(args.get("votes", "")), since=args.get("since"), table=args.get("table"),
+                since_in=args.get("since_in"),
             )  # fmt: skip
             self.by_key[line.who, m] = story
             self.by_group.setdefault(story.group, []).append(story)

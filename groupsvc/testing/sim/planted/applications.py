@@ -11,8 +11,8 @@ from typing import Any
 import attrs
 from msgspec.structs import replace
 
-from groupsvc import machines, tables
-from groupsvc.sansio import own_messages
+from groupsvc import machines, positions, tables
+from groupsvc.sansio import asking, own_messages
 from groupsvc.wire import notices
 from groupsvc.wire.client_messages import CaughtUp, OutcomeIs
 from groupsvcd.core.groups import archive, ballot_box, chair, commands, local_group, process_group, process_groups
@@ -385,8 +385,14 @@ APPLICATIONS = (
     Planted(
         "app-table-of-another-group", "a number says by itself after which entry a table stands",
         "a table has rows of an earlier group of that name",
-        ("G11",), ((machines.Homes, "of", instead(lambda self, machine: machines.NOT_KNOWN)),),
+        ("G11",), ((machines.Homes, "of", instead(lambda self, machine: positions.NOT_KNOWN)),),
         stage=attrs.evolve(TABLES, applications=attrs.evolve(TABLES.applications, count=2)),
+    ),
+    Planted(
+        "app-number-of-another-group", "a number says by itself after which entry messages are wanted",
+        "who was in an earlier group of that name skips what came first in this one",
+        ("G1",), ((asking, "since_numbering", instead(lambda *_: positions.NOT_KNOWN)),),
+        stage=attrs.evolve(BUSY, applications=attrs.evolve(BUSY.applications, count=2, watch=0.0, earlier=1.0)),
     ),
     Planted(
         "app-earlier-messages-but-one", "who asks for earlier messages is told all but the first", "one is missing",
