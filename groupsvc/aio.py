@@ -29,6 +29,7 @@ from .groups import LEAVE_S
 from .holding import Held
 from .known_group import JoinedGroup, KnownGroup, not_of_a_watcher
 from .machines import Since, StateMachine, tell_group
+from .positions import Position
 from .sansio import arguments as check
 from .sansio import asking
 from .sansio.asking import DomainStatus, GroupInfo
@@ -144,7 +145,7 @@ class Session:
         on_proposal: OnProposal | _Manual | None = None,
         events: bool = False,
         machine: StateMachine | None = None,
-        since: Since | int | None = None,
+        since: Since | Position | int | None = None,
         timeout: float | None = None,
     ) -> Entering[Group]:
         """Become a provider of ``group``; to be awaited or entered. With a ``machine``: when it has caught up."""

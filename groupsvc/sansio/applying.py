@@ -17,7 +17,8 @@ import attrs
 
 from ..errors import UsageError
 from ..events import Event
-from ..machines import Numbering, StateMachine, homes
+from ..machines import StateMachine, homes
+from ..positions import Numbering
 from ..wire.limits import CHECKPOINT_BLOCK_BYTES_MAX, CHECKPOINT_BYTES_MAX, EVENTS_MAX
 from .event_buffer import MessageRun
 

@@ -14,7 +14,8 @@ import attrs
 
 from ..attributes import GroupAttributes, attributes_of, changed, stated
 from ..errors import JoinRejected, NotAMember, OutcomeUnknown, TimedOut, UsageError
-from ..machines import NOT_KNOWN, Since, checked_machine, homes, since_number
+from ..machines import Since, checked_machine, homes, since_number, since_numbering
+from ..positions import Position
 from ..session_states import IS_OVER
 from ..views import id_of, provider_of, stranger
 from ..voting import MANUAL, Outcome, outcome_of
@@ -83,7 +84,7 @@ def join(
     on_proposal: object,
     events: bool,
     machine_of: object = None,
-    since: Since | int | None = None,
+    since: Since | Position | int | None = None,
 ) -> Start:
     """Become a provider; the call gives the ``Membership``."""
     check.group_name(group)
@@ -99,7 +100,6 @@ def join(
         raise UsageError("a group with state_machine is joined with machine=, and that is enough", group=group)
     brought = checked_machine(machine_of, group)
     begins = since_number(since, has_machine=brought is not None, group=group)
-    since_in = NOT_KNOWN if brought is None or begins < 0 else homes.of(brought)
     reads = events or (brought is None and begins != wire.SINCE_NOW)  # who asks for what came before wants to read it
     what = f"join group {group!r}"
 
@@ -113,7 +113,7 @@ def join(
             machine, group, answer.member, answer.attributes, answer.view, my_id=answer.provider,
             on_proposal=on_proposal, buffer=machine.buffer_for_new(reads=reads),
             applying=None if brought is None else Applying(brought, answer.numbering),
-            catches_up=begins != wire.SINCE_NOW,
+            catches_up=begins != wire.SINCE_NOW, numbering=answer.numbering,
         )  # fmt: skip
         if brought is not None:
             homes.occupy(brought, membership)
@@ -123,6 +123,7 @@ def join(
         _check_name_is_free(machine, group, called)
         if brought is not None:
             homes.check_free(brought, group)
+        since_in = since_numbering(since, brought, machine.numberings, group)
         return machine.ask(
             lambda id: wire.JoinAsk(
                 id, group, called, shown, wanted, create, timeout, brought is not None, begins, since_in
@@ -188,7 +189,10 @@ def subscribe(machine: SessionMachine, group: str, *, wait: float) -> Start:
     def entered(answer: wire.Subscribed) -> Membership:
         buffer = machine.buffer_for_new(reads=True)
         return machine.enter(
-            Membership(machine, group, answer.member, answer.attributes, answer.view, buffer=buffer)
+            Membership(
+                machine, group, answer.member, answer.attributes, answer.view, buffer=buffer,
+                numbering=answer.numbering,
+            )
         )  # fmt: skip
 
     def start(now: float, timeout: float) -> Call:

@@ -26,6 +26,7 @@ import attrs
 
 from .. import events
 from ..errors import DaemonUnreachable, PeerProtocolError, Suspended, UsageError, WouldBlock
+from ..positions import Numberings
 from ..session_states import IS_OVER, LEGAL, Lease, SessionState
 from ..views import text_of
 from ..voting import Answer, Proposal
@@ -72,7 +73,7 @@ CastHook = Callable[[Membership, Proposal, Answer | None], None]
 class SessionMachine:
     """One session, from before it is opened until it is closed."""
 
-    def __init__(self, name: str, cast_hook: CastHook) -> None:
+    def __init__(self, name: str, cast_hook: CastHook, numberings: Numberings | None = None) -> None:
         self.name = name
         self.state = SessionState.SUSPENDED
         self.id = 0
@@ -82,6 +83,7 @@ class SessionMachine:
         self.outbox: list[wire.AnyClientRequest] = []
         self.due: deque[Due] = deque()
         self.members: dict[int, Membership] = {}
+        self.numberings = Numberings() if numberings is None else numberings  # of all sessions with this daemon
         self.parted = 0  # how many were left by their own will: whoever reads them is to be woken
         self.unapplied = 0  # what state machines have before them
         self.merged: EventBuffer | None = None
@@ -428,6 +430,7 @@ class SessionMachine:
     def enter(self, membership: Membership) -> Membership:
         """It takes part from now on."""
         self.members[membership.number] = membership
+        self.numberings.note(membership.group, membership.numbering)
         if self.merged is not None:
             membership.reads = None
         return membership

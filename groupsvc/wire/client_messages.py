@@ -445,12 +445,13 @@ class JoinedAs(ClientReply, tag=int(Kind.JOINED_AS)):
 
 
 class Subscribed(ClientReply, tag=int(Kind.SUBSCRIBED)):
-    """From here on what is approved is told."""
+    """From here on what is approved is told. ``numbering``: as in ``JoinedAs``; zeros if nobody can join it."""
 
     id: int
     member: int
     attributes: dict[str, AttributeValue]
     view: GroupView
+    numbering: tuple[int, int] = (0, 0)
 
 
 class OutcomeIs(ClientReply, tag=int(Kind.OUTCOME_IS)):

@@ -30,6 +30,7 @@ OPS: dict[str, str] = {
     "session": "event",
     "vote": "event",
     "vote_sent": "event",
+    "vote_taken": "event",
     "told": "event",
     "table": "event",
     "missed": "event",

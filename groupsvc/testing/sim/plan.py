@@ -94,6 +94,7 @@ def draw_applications(seed: int) -> ApplicationHabits:
     if rng.random() < 0.25:
         return ApplicationHabits()
     later = random.Random(f"plan of tables of applications/{seed}")  # they were thought of later
+    latest = random.Random(f"plan of applications that are stuck/{seed}")
     return ApplicationHabits(
         tables=later.choice([0.0, 0.0, 0.5, 1.0]),
         earlier=later.choice([0.0, 0.4]),
@@ -104,6 +105,7 @@ def draw_applications(seed: int) -> ApplicationHabits:
         burst=rng.choice([1, 4, 10]),
         watch=rng.choice([0.0, 0.2]),
         trouble_s=rng.choice([0.0, 5.0, 12.0]),
+        stuck_s=latest.choice([0.0, 0.0, 3.0]),
     )
 
 

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 import groupsvc
 from groupsvc import aio, events
 from groupsvc.errors import Lost, OutcomeUnknown, UsageError
-from groupsvc.machines import CHECKPOINT, NOT_KNOWN, NOW, Homes, Numbering, homes
+from groupsvc.machines import CHECKPOINT, NOW, Homes, homes
+from groupsvc.positions import NOT_KNOWN, Numbering
 from groupsvc.sansio import applying, asking
 from groupsvc.sansio.applying import MachineDue
 from groupsvc.sansio.membership_machine import Membership

@@ -17,8 +17,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, repeat
-from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from groupsvc.wire.notices import (
@@ -47,9 +45,10 @@ from .ballot_box import BallotBox, VoteProblem
 from .ballots import Ballot
 from .chair import Chair
 from .line import RETRY_S, Line
-from .papers import Paper
+from .papers import Paper, Silent
 from .process_group import ProcessGroup
 from .replay import messages_in
+from .stretches import is_plain, payload_of, stretches
 
 if TYPE_CHECKING:
     from .arrivals import Arrival
@@ -304,21 +303,27 @@ class LocalGroup:
         return problem
 
     def _send_votes(self) -> None:
-        self._box.send(self.group.ballot, self._groups.now, self._pass_on)
+        self._box.send(self.group.ballot, self._silent, self._groups.now, self._pass_on)
 
-    def _pass_on(self, running: Ballot, papers: tuple[Paper, ...]) -> None:
+    @property
+    def _silent(self) -> dict[ProviderId, int]:
+        """Providers of this node that are known not to answer, by the entry that announced it; and it is still so."""
+        me, known = self._groups.me, self.group.unresponsive
+        return {one: seq for one, seq in known.items() if one[:2] == me and self._answers.get(one[2]) is False}
+
+    def _pass_on(self, running: Ballot, papers: tuple[Paper, ...], silent: tuple[Silent, ...]) -> None:
         if self._chair is not None:
-            self._chair.take(self._groups.me, running.id, running.phase, papers)
+            self._chair.take(self._groups.me, running.id, running.phase, papers, silent)
             self._chair.look(self._groups.now)
         else:
-            self._groups.send_to_leader(self, Votes(self.id, running.id, running.phase, papers))
+            self._groups.send_to_leader(self, Votes(self.id, running.id, running.phase, papers, silent))
 
     def on_votes(self, node: NodeId, votes: Votes) -> None:
         """Votes of another node, or of this one by another way."""
         self.look_who_leads()
         if self._chair is not None:
             self._groups.look_at(self)
-            self._chair.take(node, votes.ballot, votes.phase, votes.papers)
+            self._chair.take(node, votes.ballot, votes.phase, votes.papers, votes.silent)
             self._chair.look(self._groups.now)
 
     # --- The node group's user ---
@@ -398,6 +403,9 @@ class LocalGroup:
                 notices = self.group.control(seq, control)
         if notices:
             self._tell(notices)
+            if self._silent and any(isinstance(one, PhaseOpened | Responsive) for one in notices):
+                self._box.hurry()
+                self._send_votes()
         if self.group.archive is not None:
             self._look_for_a_scribe()
 
@@ -406,10 +414,10 @@ class LocalGroup:
         sender = (run.origin, run.incarnation, cmd.sender_of(bodies[0]))
         if self.group.hear(seq, len(bodies), sender):
             if self.group.archive is not None:
-                self.group.keep(seq, sender, tuple(map(_payload, bodies)))
+                self.group.keep(seq, sender, tuple(map(payload_of, bodies)))
             listeners = [one for number, one in self._processes.items() if number in self._told_in]
             if listeners:
-                payloads = tuple(map(_payload, bodies))
+                payloads = tuple(map(payload_of, bodies))
                 for listener in listeners:
                     listener.heard(seq, sender, payloads)
             if self.group.archive is not None:
@@ -573,25 +581,3 @@ class LocalGroup:
             self._send_votes()
         if self._groups.now >= self._retry_at:
             self._move_line()
-
-
-_head = itemgetter(slice(cmd.MESSAGE_HEAD_BYTES))
-_payload = itemgetter(slice(cmd.MESSAGE_HEAD_BYTES, None))
-
-
-def is_plain(body: bytes) -> bool:
-    """Whether this is a plain message."""
-    return cmd.is_message(body) and len(body) >= cmd.MESSAGE_HEAD_BYTES
-
-
-def stretches(bodies: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """What is dealt with at once: plain messages of one sender in a row, or something else alone."""
-    head = _head(bodies[0])
-    if len(bodies) == 1 or (is_plain(head) and all(map(bytes.startswith, bodies, repeat(head)))):
-        yield bodies  # as nearly always
-        return
-    for head, some in groupby(bodies, _head):
-        if is_plain(head):
-            yield tuple(some)
-        else:
-            yield from ((body,) for body in some)

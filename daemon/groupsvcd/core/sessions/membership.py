@@ -114,8 +114,8 @@ class Membership:
             )
             return "not kept", text
         if since >= 0 and self._since_in not in ((0, 0), local.numbering):
-            text = f"entry {since} may be another one by now: the group has ended or lost its quorum; leave since out"
-            return "not kept", text
+            text = f"entry {since} may be another one by now: its group has ended, or has lost its quorum since then"
+            return "not kept", f"{text}; leave since out, or begin with CHECKPOINT"
         if since >= 0 and not local.oldest_kept <= since <= local.group.seq:
             text = f"messages after {since} are not kept here; the oldest number to begin after is {local.oldest_kept}"
             return "not kept", f"{text}, the newest {local.group.seq}"

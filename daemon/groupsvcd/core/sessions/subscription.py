@@ -60,7 +60,7 @@ class Subscription:
         self.local = local
         local.subscribe(self, self.member)
         attributes = attributes_of(local, self.session.desk.processes)
-        self._call.answer(Subscribed(self._call.id, self.member, attributes, local.group.view))
+        self._call.answer(Subscribed(self._call.id, self.member, attributes, local.group.view, local.numbering))
 
     def _turned_away(self, code: str, reason: str) -> None:
         desk = self.session.desk
