@@ -63,6 +63,7 @@ from .events import (
 from .groups import Group, Subscription
 from .holding import Held
 from .machines import CHECKPOINT, NOW, Since, StateMachine
+from .positions import Position
 from .sansio.asking import DomainStatus, GroupInfo, NodeInfo
 from .sansio.own_messages import MessageId
 from .session import Session, connect
@@ -121,6 +122,7 @@ __all__ = [
     "PermissionDenied",
     "PhaseEnded",
     "Phases",
+    "Position",
     "Proposal",
     "ProposalKind",
     "Proposed",

@@ -159,5 +159,5 @@ def test_wrong_terms_are_refused_at_once(shared_domain: LocalDomain, arguments: 
     with shared_domain.connect("n1") as session, session.join(f"barriers/{time.time_ns()}") as group:
         with pytest.raises(groupsvc.UsageError, match=words):
             group.barrier(**arguments)
-        with pytest.raises(groupsvc.UsageError, match="BARRIER_PAYLOAD_BYTES_MAX"):
-            group.barrier().wait(b"x" * (groupsvc.limits.BARRIER_PAYLOAD_BYTES_MAX + 1))
+        with pytest.raises(groupsvc.UsageError, match="barrier_payload_bytes_max"):
+            group.barrier().wait(b"x" * (groupsvc.limits.barrier_payload_bytes_max + 1))
