@@ -166,7 +166,10 @@ def test_seeds_with_tables_that_found_something_stay_green(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [980007, 980020, 980125])
 def test_seeds_with_barriers_that_found_something_stay_green(seed: int) -> None:
-    """K1: who had given up and came again was told that it waits already, though its daemon alone believed that."""
+    """K1: who had given up and came again was told that it waits already, though its daemon alone believed that.
+
+    K2: who was about to be declared down was given a lease.
+    """
     assert () == run_plan(_without_stuck(seed))[1].failures
 
 
