@@ -7,9 +7,10 @@ import math
 import pytest
 
 from groupsvc.wire.client_messages import BreakAsk, Done, ExpelAsk, GoodbyeAsk, LeaveAsk
-from groupsvc.wire.limits import BARRIER_PAYLOAD_BYTES_MAX, TIMEOUT_S_MAX
+from groupsvc.wire.limits import BARRIER_PAYLOAD_BYTES_MAX
 from groupsvcd.core.groups import rounds
 from groupsvcd.core.peer_messages import Waits
+from groupsvcd.core.sessions import barriers, session
 
 from .applications import Application, Applications
 from .barrier_parties import come, id_of, payloads_of, round_of, three
@@ -299,11 +300,12 @@ def test_wrong_uses_are_refused_in_words() -> None:
     assert ("usage", "too large") == a.problem(come(a, b"x" * (BARRIER_PAYLOAD_BYTES_MAX + 1), name="n"))
 
 
-def test_who_waits_for_ever_waits_longer_than_a_daemon_sets_alarms_for() -> None:
+def test_who_waits_for_ever_waits_longer_than_a_daemon_sets_alarms_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (barriers, session):
+        monkeypatch.setattr(module, "TIMEOUT_S_MAX", 2.0)
     domain, (a, b, c) = three()
     asked = come(a, timeout=math.inf)
-    for _ in range(3):
-        domain.run(TIMEOUT_S_MAX / 2)
+    domain.run(7.0)
     assert [] == a.answers(asked)
     come(b), come(c)
     domain.run(0.2)
