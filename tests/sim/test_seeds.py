@@ -173,6 +173,11 @@ def test_seeds_with_barriers_that_found_something_stay_green(seed: int) -> None:
     assert () == run_plan(_without_stuck(seed))[1].failures
 
 
+def test_a_life_that_nobody_saw_may_have_ended_the_table() -> None:
+    """G11, the checker: a late join was approved and taken back between two lives of a durable group (316305)."""
+    assert () == run_plan(draw(316305))[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 

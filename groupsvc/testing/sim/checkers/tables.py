@@ -155,9 +155,23 @@ def _options(
         return [timeline]
     if not life.stories[0].is_durable and life.is_known:
         return [Timeline(life.begins)]
-    if life.is_known and _were_cut_off(stories, before[-1], life.begins, crashed):
+    came_unseen = _may_have_come_unseen(stories, life)
+    if life.is_known and not came_unseen and _were_cut_off(stories, before[-1], life.begins, crashed):
         return [timeline.copy()]
     return [timeline.copy(), Timeline(life.begins)]
+
+
+def _may_have_come_unseen(stories: Stories, life: Life) -> bool:
+    """Whether somebody may have joined, and gone, between this life and the one before: nobody was there to be told.
+
+    Its program was late, and does not know what became of its join. With its goodbye the table is gone.
+    """
+    first = min(life.stories, key=lambda one: one.began.i)
+    return any(
+        call.invoke.op == "join_group" and call.verdict == "info"
+        and call.invoke.args["name"] == first.name and call.invoke.i < first.began.i
+        for call in stories.calls.values()
+    )  # fmt: skip
 
 
 def _were_cut_off(stories: Stories, life: Life, upto: int, crashed: dict[tuple[str, int], int]) -> bool:
