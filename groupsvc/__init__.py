@@ -63,6 +63,7 @@ from .events import (
 from .groups import Group, Subscription
 from .holding import Held
 from .machines import CHECKPOINT, NOW, Since, StateMachine
+from .recipes.locks import Lock
 from .sansio.asking import DomainStatus, GroupInfo, NodeInfo
 from .sansio.own_messages import MessageId
 from .session import Session, connect
@@ -106,6 +107,7 @@ __all__ = [
     "JoinRejected",
     "Joined",
     "Left",
+    "Lock",
     "LockLost",
     "Lost",
     "Message",

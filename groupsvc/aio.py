@@ -31,6 +31,8 @@ from .groups import LEAVE_S
 from .holding import Held
 from .known_group import JoinedGroup, KnownGroup, not_of_a_watcher
 from .machines import Since, StateMachine, tell_group
+from .recipes.aio_locks import Lock
+from .recipes.aio_made import Recipes
 from .sansio import arguments as check
 from .sansio import asking, rounds
 from .sansio.asking import DomainStatus, GroupInfo
@@ -43,7 +45,7 @@ from .views import Provider
 from .voting import Answer, Outcome, Proposal, _Manual
 from .voting_words import Vote
 
-__all__ = ["Barrier", "Group", "Session", "Subscription", "connect"]
+__all__ = ["Barrier", "Group", "Lock", "Session", "Subscription", "connect"]
 
 OnProposal = Callable[[Proposal], Vote | Answer | Awaitable[Vote | Answer | None] | None]
 OnState = TypeVar("OnState", bound=Callable[[SessionState], object])
@@ -100,7 +102,7 @@ def connect(
     return Entering(connecting())
 
 
-class Session:
+class Session(Recipes):
     """What a program has with its daemon; an async context manager that closes."""
 
     def __init__(self, pump: LoopPump, default_timeout: float) -> None:

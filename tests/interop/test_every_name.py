@@ -49,6 +49,7 @@ async def story(driver: Driver, domain: LocalDomain, name: str) -> None:
         await messages(name, first, second, three)
         await barriers(first, second)
         about_holding(first)
+        await locks(name, one, two)
         await partings(one, name, first, second, watching, merged)
         await machines(f"{name}/table", one, two)
         await closing(driver, one)
@@ -173,6 +174,19 @@ def about_holding(first: Used) -> None:
     held.check()
     assert held.valid_for > 0
     assert not held.lost.is_set()
+
+
+async def locks(name: str, one: Used, two: Used) -> None:
+    """One after the other."""
+    here, there = one.lock(name), two.lock(name, reentrant=True)
+    async with here as held:
+        here.check()
+        assert (True, held.fence, held.lost) == (here.is_held, here.fence, here.lost)
+        assert here.valid_for > 0
+        assert not await there.acquire(timeout=0.1)
+    assert await there.acquire()
+    assert held.fence < there.fence
+    await there.release()
 
 
 async def partings(
