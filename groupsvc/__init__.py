@@ -63,7 +63,10 @@ from .events import (
 from .groups import Group, Subscription
 from .holding import Held
 from .machines import CHECKPOINT, NOW, Since, StateMachine
+from .recipes.elections import Election
 from .recipes.locks import Lock
+from .recipes.rwlocks import ReadWriteLock
+from .recipes.semaphores import Semaphore
 from .sansio.asking import DomainStatus, GroupInfo, NodeInfo
 from .sansio.own_messages import MessageId
 from .session import Session, connect
@@ -95,6 +98,7 @@ __all__ = [
     "DefaultCast",
     "Dissolved",
     "DomainStatus",
+    "Election",
     "Event",
     "Failed",
     "Failing",
@@ -127,11 +131,13 @@ __all__ = [
     "ProposalKind",
     "Proposed",
     "Provider",
+    "ReadWriteLock",
     "Reason",
     "Rejected",
     "Released",
     "Responsive",
     "Resumed",
+    "Semaphore",
     "Session",
     "SessionState",
     "Since",

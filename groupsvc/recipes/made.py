@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .elections import Election, election_line
 from .locks import Lock, lock_line
+from .rwlocks import ReadWriteLock, rwlock_lines
+from .semaphores import Semaphore, semaphore_line
 
 if TYPE_CHECKING:
     from ..drivers.pump import Pump
@@ -19,3 +22,15 @@ class Recipes:
     def lock(self, name: str, *, reentrant: bool = False) -> Lock:
         """The lock of this name: one holder in the whole domain, first come, first served."""
         return Lock(self._pump, self._default_timeout, lock_line(name), is_reentrant=reentrant)
+
+    def rwlock(self, name: str) -> ReadWriteLock:
+        """The lock of this name for readers, who share it, and writers, who do not."""
+        return ReadWriteLock(self._pump, self._default_timeout, rwlock_lines(name))
+
+    def semaphore(self, name: str, permits: int) -> Semaphore:
+        """The semaphore of this name, which so many may hold at a time; everybody says the same number."""
+        return Semaphore(self._pump, self._default_timeout, semaphore_line(name, permits), permits)
+
+    def election(self, name: str, *, data: bytes = b"") -> Election:
+        """The election of this name; the others see ``data`` of a candidate, an address for example."""
+        return Election(self._pump, self._default_timeout, election_line(name, data))

@@ -19,9 +19,19 @@ from typing import Any
 import groupsvc
 from groupsvc import aio
 
-BLOCKING = (groupsvc.Session, groupsvc.Group, groupsvc.Subscription, groupsvc.Barrier, groupsvc.Lock)
-WRAPPED = (*BLOCKING, aio.Session, aio.Group, aio.Subscription, aio.Barrier, aio.Lock)
-MADE_WITHOUT_ASKING = {"barrier", "lock"}
+BLOCKING = (
+    groupsvc.Session,
+    groupsvc.Group,
+    groupsvc.Subscription,
+    groupsvc.Barrier,
+    groupsvc.Lock,
+    groupsvc.ReadWriteLock,
+    groupsvc.Election,
+)
+WRAPPED = (
+    *BLOCKING, aio.Session, aio.Group, aio.Subscription, aio.Barrier, aio.Lock, aio.ReadWriteLock, aio.Election
+)  # fmt: skip
+MADE_WITHOUT_ASKING = {"barrier", "lock", "rwlock", "semaphore", "election", "read", "write"}
 DOES_NOT_WAIT = {"on_state", "multicast_nowait", "held", "fileno", "check"}
 
 

@@ -50,6 +50,7 @@ async def story(driver: Driver, domain: LocalDomain, name: str) -> None:
         await barriers(first, second)
         about_holding(first)
         await locks(name, one, two)
+        await what_is_like_locks(driver, name, one, two)
         await partings(one, name, first, second, watching, merged)
         await machines(f"{name}/table", one, two)
         await closing(driver, one)
@@ -187,6 +188,25 @@ async def locks(name: str, one: Used, two: Used) -> None:
     assert await there.acquire()
     assert held.fence < there.fence
     await there.release()
+
+
+async def what_is_like_locks(driver: Driver, name: str, one: Used, two: Used) -> None:
+    """Semaphores, locks for readers and writers, elections."""
+    here, there = one.semaphore(name, 2), two.semaphore(name, permits=2)
+    assert 2 == here.permits
+    assert await here.acquire()
+    assert await there.acquire()
+    assert not await here.acquire(timeout=0.1)
+    for semaphore in (here, there):
+        semaphore.check()
+        assert (True, False) == (semaphore.is_held, semaphore.lost.is_set())
+        assert semaphore.valid_for > 0 < semaphore.fence
+        await semaphore.release()
+    async with one.rwlock(name).read(), two.rwlock(name).read():
+        assert not await two.rwlock(name).write().acquire(timeout=0.1)
+    election = one.election(name)
+    assert (None, ()) == (await election.leader(), await election.candidates())
+    assert "led" == await election.run(driver.callback(lambda leadership: leadership.check() or "led"))
 
 
 async def partings(
