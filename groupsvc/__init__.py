@@ -63,8 +63,11 @@ from .events import (
 from .groups import Group, Subscription
 from .holding import Held
 from .machines import CHECKPOINT, NOW, Since, StateMachine
+from .recipes.counters import Counter
 from .recipes.elections import Election
+from .recipes.latches import Latch
 from .recipes.locks import Lock
+from .recipes.parties import Party
 from .recipes.rwlocks import ReadWriteLock
 from .recipes.semaphores import Semaphore
 from .sansio.asking import DomainStatus, GroupInfo, NodeInfo
@@ -94,6 +97,7 @@ __all__ = [
     "Busy",
     "Cause",
     "Counted",
+    "Counter",
     "DaemonUnreachable",
     "DefaultCast",
     "Dissolved",
@@ -110,6 +114,7 @@ __all__ = [
     "Held",
     "JoinRejected",
     "Joined",
+    "Latch",
     "Left",
     "Lock",
     "LockLost",
@@ -123,6 +128,7 @@ __all__ = [
     "Outcome",
     "OutcomeUnknown",
     "Overrun",
+    "Party",
     "PeerProtocolError",
     "PermissionDenied",
     "PhaseEnded",

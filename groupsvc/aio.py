@@ -31,9 +31,12 @@ from .groups import LEAVE_S
 from .holding import Held
 from .known_group import JoinedGroup, KnownGroup, not_of_a_watcher
 from .machines import Since, StateMachine, tell_group
+from .recipes.aio_counters import Counter
 from .recipes.aio_elections import Election
+from .recipes.aio_latches import Latch
 from .recipes.aio_locks import Lock
 from .recipes.aio_made import Recipes
+from .recipes.aio_parties import Party
 from .recipes.aio_rwlocks import ReadWriteLock
 from .recipes.aio_semaphores import Semaphore
 from .sansio import arguments as check
@@ -48,7 +51,20 @@ from .views import Provider
 from .voting import Answer, Outcome, Proposal, _Manual
 from .voting_words import Vote
 
-__all__ = ["Barrier", "Election", "Group", "Lock", "ReadWriteLock", "Semaphore", "Session", "Subscription", "connect"]
+__all__ = [
+    "Barrier",
+    "Counter",
+    "Election",
+    "Group",
+    "Latch",
+    "Lock",
+    "Party",
+    "ReadWriteLock",
+    "Semaphore",
+    "Session",
+    "Subscription",
+    "connect",
+]
 
 OnProposal = Callable[[Proposal], Vote | Answer | Awaitable[Vote | Answer | None] | None]
 OnState = TypeVar("OnState", bound=Callable[[SessionState], object])

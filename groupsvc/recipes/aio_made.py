@@ -7,12 +7,18 @@ only the latter, at the end.
 from __future__ import annotations
 
 from ..drivers.loop_pump import LoopPump
+from .aio_counters import Counter
 from .aio_elections import Election
+from .aio_latches import Latch
 from .aio_locks import Lock, OnLost
+from .aio_parties import Party
 from .aio_rwlocks import ReadWriteLock
 from .aio_semaphores import Semaphore
+from .counters import counter_line
 from .elections import election_line
+from .latches import latch_line
 from .locks import lock_line
+from .parties import party_line
 from .rwlocks import rwlock_lines
 from .semaphores import semaphore_line
 
@@ -43,3 +49,15 @@ class Recipes:
     def election(self, name: str, *, data: bytes = b"", on_lost: OnLost = "cancel") -> Election:
         """The election of this name; the others see ``data`` of a candidate, an address for example."""
         return Election(self._pump, self._default_timeout, election_line(name, data), on_lost=on_lost)
+
+    def counter(self, name: str) -> Counter:
+        """The counter of this name: every number is given once."""
+        return Counter(self._pump, self._default_timeout, counter_line(name))
+
+    def latch(self, name: str, count: int) -> Latch:
+        """The latch of this name, which opens when it was counted down so often; everybody says the same number."""
+        return Latch(self._pump, self._default_timeout, latch_line(name, count), count)
+
+    def party(self, name: str, *, data: bytes = b"") -> Party:
+        """The party of this name: who is here; the others see ``data`` of me, an address for example."""
+        return Party(self._pump, self._default_timeout, party_line(name, data))

@@ -53,8 +53,17 @@ class Line:
     what: str
     group: str
     attributes: GroupAttributes
-    rule: Rule
+    rule: Rule = is_first
     data: bytes = b""
+
+
+def join_as(machine: SessionMachine, line: Line) -> asking.Start:
+    """Join the group of the line under a name that nobody of this session has there."""
+    name = f"{machine.name}#{next(_numbers)}"[-PROVIDER_NAME_CHARS_MAX:]
+    return asking.join(
+        machine, line.group, name=name, attributes=line.attributes, create=None, data=line.data, on_proposal=None,
+        events=False, may_be_reserved=True,
+    )  # fmt: skip
 
 
 class Contender:
@@ -66,11 +75,7 @@ class Contender:
         self.was_withdrawn = False
         self._machine = machine
         self._call: Call | None = None
-        name = f"{machine.name}#{next(_numbers)}"[-PROVIDER_NAME_CHARS_MAX:]
-        self._join = asking.join(
-            machine, line.group, name=name, attributes=line.attributes, create=None, data=line.data, on_proposal=None,
-            events=False, may_be_reserved=True,
-        )  # fmt: skip
+        self._join = join_as(machine, line)
 
     def start(self, now: float, timeout: float) -> Call:
         """Ask to be let in; the call is remembered, so that nobody who is interrupted leaves it behind."""

@@ -19,19 +19,23 @@ from typing import Any
 import groupsvc
 from groupsvc import aio
 
-BLOCKING = (
-    groupsvc.Session,
-    groupsvc.Group,
-    groupsvc.Subscription,
-    groupsvc.Barrier,
-    groupsvc.Lock,
-    groupsvc.ReadWriteLock,
-    groupsvc.Election,
+NAMES = (
+    "Session",
+    "Group",
+    "Subscription",
+    "Barrier",
+    "Lock",
+    "ReadWriteLock",
+    "Election",
+    "Counter",
+    "Latch",
+    "Party",
 )
-WRAPPED = (
-    *BLOCKING, aio.Session, aio.Group, aio.Subscription, aio.Barrier, aio.Lock, aio.ReadWriteLock, aio.Election
-)  # fmt: skip
-MADE_WITHOUT_ASKING = {"barrier", "lock", "rwlock", "semaphore", "election", "read", "write"}
+BLOCKING = tuple(getattr(groupsvc, name) for name in NAMES)
+WRAPPED = (*BLOCKING, *(getattr(aio, name) for name in NAMES))
+MADE_WITHOUT_ASKING = {
+    "barrier", "lock", "rwlock", "semaphore", "election", "counter", "latch", "party", "read", "write"
+}  # fmt: skip
 DOES_NOT_WAIT = {"on_state", "multicast_nowait", "held", "fileno", "check"}
 
 

@@ -51,6 +51,7 @@ async def story(driver: Driver, domain: LocalDomain, name: str) -> None:
         about_holding(first)
         await locks(name, one, two)
         await what_is_like_locks(driver, name, one, two)
+        await what_is_kept_open(name, one, two)
         await partings(one, name, first, second, watching, merged)
         await machines(f"{name}/table", one, two)
         await closing(driver, one)
@@ -207,6 +208,29 @@ async def what_is_like_locks(driver: Driver, name: str, one: Used, two: Used) ->
     election = one.election(name)
     assert (None, ()) == (await election.leader(), await election.candidates())
     assert "led" == await election.run(driver.callback(lambda leadership: leadership.check() or "led"))
+
+
+async def what_is_kept_open(name: str, one: Used, two: Used) -> None:
+    """Counters, latches and parties."""
+    async with one.counter(name) as here, two.counter(name) as there:
+        numbers = [await here.next(), await there.next(), *await here.take(3), await there.next(timeout=PATIENCE_S)]
+        assert sorted(set(numbers)) == numbers
+    async with one.latch(name, 2) as here, two.latch(name, count=2) as there:
+        assert (2, 2) == (here.count, await there.left())
+        waiting = asyncio.create_task(here.wait(timeout=PATIENCE_S))
+        assert not await there.wait(timeout=0.1)
+        assert [1, 0, 0] == [await there.count_down() for _ in range(3)]
+        assert await waiting
+    here, there = one.party(name, data=b"1"), two.party(name, data=b"2")
+    assert () == await here.members()
+    assert "n1" == (await here.enter()).node
+    assert b"1" == (await there.members())[0].data
+    assert not await here.wait_for(2, timeout=0.1)
+    async with there:
+        assert await here.wait_for(2, timeout=PATIENCE_S)
+        assert [b"1", b"2"] == [one.data for one in await there.members()]
+    for kept_open in (here, one.counter(name), one.latch(name, 2)):
+        await kept_open.close()
 
 
 async def partings(

@@ -16,7 +16,8 @@ from groupsvc import aio
 from groupsvc.tables import AioTable, Table
 from tests.unit.client import contract
 
-WITH_METHODS = ("Session", "Group", "Subscription", "Barrier", "Lock", "Semaphore", "ReadWriteLock", "Election")
+RECIPES = ("Lock", "Semaphore", "ReadWriteLock", "Election", "Counter", "Latch", "Party")
+WITH_METHODS = ("Session", "Group", "Subscription", "Barrier", *RECIPES)
 NOT_ENTERED = ("Barrier", "ReadWriteLock", "Election")
 
 
@@ -107,7 +108,7 @@ def test_what_one_driver_has_the_other_has_with_the_same_arguments(owner: str) -
 def test_what_waits_is_awaited_and_what_does_not_is_a_plain_call() -> None:
     """connect, join and subscribe can be awaited and entered; events are iterated."""
     plain = {"on_state", "multicast_nowait", "held", "check", "events", "join", "subscribe", "barrier"}
-    plain |= {"lock", "rwlock", "semaphore", "election", "read", "write"}
+    plain |= {"lock", "rwlock", "semaphore", "election", "counter", "latch", "party", "read", "write"}
     for owner in WITH_METHODS:
         for name in names_of(getattr(aio, owner)):
             found = inspect.getattr_static(getattr(aio, owner), name)
