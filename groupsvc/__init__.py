@@ -61,7 +61,7 @@ from .events import (
     Unresponsive,
 )
 from .groups import Group, Subscription
-from .holding import Held
+from .holding import Held, HeldInTurn
 from .machines import CHECKPOINT, NOW, Since, StateMachine
 from .recipes.counters import Counter
 from .recipes.elections import Election
@@ -112,6 +112,7 @@ __all__ = [
     "GroupInfo",
     "GroupServiceError",
     "Held",
+    "HeldInTurn",
     "JoinRejected",
     "Joined",
     "Latch",

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from ..drivers.loop_pump import LoopPump
-from ..holding import Held
+from ..holding import HeldInTurn
 from ..sansio import arguments as check
 from ..sansio.contending import Line
 from ..views import Provider
@@ -27,7 +27,9 @@ class Election:
         self._line = line
         self._on_lost = on_lost
 
-    async def run(self, function: Callable[[Held[asyncio.Event]], Awaitable[T]], *, timeout: float | None = None) -> T:
+    async def run(
+        self, function: Callable[[HeldInTurn[asyncio.Event]], Awaitable[T]], *, timeout: float | None = None
+    ) -> T:
         """Wait until I lead, await ``function(leadership)``, and step back; gives what the function returned.
 
         ``TimedOut`` if I do not lead in time. If the lead is lost the function is cancelled, and ``LockLost`` raised.

@@ -18,7 +18,7 @@ from typing import Literal
 from .. import clock
 from ..drivers.loop_pump import LoopPump
 from ..errors import GroupServiceError, UsageError
-from ..holding import Held
+from ..holding import HeldInTurn
 from ..sansio import arguments as check
 from ..sansio.contending import Contender, Line, check_may_wait
 from .turns import Turn, Turns, raise_unless_late, turn_of
@@ -27,7 +27,7 @@ OnLost = Literal["cancel", "event"]
 
 
 class Lock(Turns[asyncio.Event]):
-    """A lock in the hands of tasks; an async context manager that gives a guard (``Held``)."""
+    """A lock in the hands of tasks; an async context manager that gives a guard (``HeldInTurn``)."""
 
     def __init__(
         self, pump: LoopPump, default_timeout: float, line: Line, *, is_reentrant: bool = False,
@@ -78,8 +78,7 @@ class Lock(Turns[asyncio.Event]):
             if membership.has_ended:
                 raise contender.not_had()
             if is_over:
-                lost = asyncio.Event()
-                turn = turn_of(pump, contender, lost, lost.set, self._owner())
+                turn = turn_of(pump, contender, asyncio.Event(), asyncio.Event(), self._owner())
                 self._turns.append(turn)
         except GroupServiceError as error:
             raise_unless_late(error, line, in_time=clock.now() < until)
@@ -95,7 +94,7 @@ class Lock(Turns[asyncio.Event]):
 
     # --- As a context ---
 
-    async def __aenter__(self) -> Held[asyncio.Event]:
+    async def __aenter__(self) -> HeldInTurn[asyncio.Event]:
         turn = await self._acquired(None)
         if turn is None:
             raise self._too_late(self._default_timeout)

@@ -4,8 +4,9 @@
     election.run(schedule)                      # waits until I lead, and calls schedule(leadership)
 
 It is a lock with other words. A candidate stands in line; the first leads, for as long as it likes or lives. The
-function gets the guard of the lead (``Held``): its fence, ``check()`` by its own clock, and the event ``lost``. There
-is no moment at which two lead by their own clocks (``contending.py``).
+function gets the guard of the lead (``HeldInTurn``): its fence, ``check()`` by its own clock, and two events:
+``suspended`` while nobody vouches for the lead, and ``lost`` when it is gone. There is no moment at which two lead by
+their own clocks (``contending.py``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..attributes import GroupAttributes
 from ..errors import UsageError
-from ..holding import Held
+from ..holding import HeldInTurn
 from ..sansio import arguments as check
 from ..sansio.contending import Line, is_first
 from ..views import Provider
@@ -51,7 +52,7 @@ class Election:
         self._default_timeout = default_timeout
         self._line = line
 
-    def run(self, function: Callable[[Held[threading.Event]], T], *, timeout: float | None = None) -> T:
+    def run(self, function: Callable[[HeldInTurn[threading.Event]], T], *, timeout: float | None = None) -> T:
         """Wait until I lead, run ``function(leadership)``, and step back; gives what the function returned.
 
         ``TimedOut`` if I do not lead in time, ``LockLost`` if the lead was lost before the function was done: it is not

@@ -13,12 +13,12 @@ from __future__ import annotations
 import contextlib
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from .. import clock
 from ..attributes import GroupAttributes
 from ..errors import GroupServiceError
-from ..holding import Held
+from ..holding import HeldInTurn
 from ..sansio import arguments as check
 from ..sansio.contending import Contender, Line, check_may_wait, is_first
 from .turns import Turn, Turns, raise_unless_late, turn_of
@@ -34,7 +34,7 @@ def lock_line(name: object) -> Line:
 
 
 class Lock(Turns[threading.Event]):
-    """A lock in the hands of a blocking program; a context manager that gives a guard (``Held``). Thread-safe."""
+    """A lock in the hands of a blocking program; a context manager that gives a guard (``HeldInTurn``). Thread-safe."""
 
     def __init__(self, pump: Pump, default_timeout: float, line: Line, *, is_reentrant: bool = False) -> None:
         super().__init__(line, is_reentrant=is_reentrant)
@@ -78,8 +78,8 @@ class Lock(Turns[threading.Event]):
             if membership.has_ended:
                 raise contender.not_had()
             if is_over:
-                lost = threading.Event()
-                turn = turn_of(pump, contender, lost, lost.set, self._owner())
+                events, owner = (threading.Event(), threading.Event()), self._owner()
+                turn = cast(Turn[threading.Event], pump.do(lambda: turn_of(pump, contender, *events, owner)))
                 self._turns.append(turn)
         except GroupServiceError as error:
             raise_unless_late(error, line, in_time=clock.now() < until)
@@ -94,7 +94,7 @@ class Lock(Turns[threading.Event]):
 
     # --- As a context ---
 
-    def __enter__(self) -> Held[threading.Event]:
+    def __enter__(self) -> HeldInTurn[threading.Event]:
         turn = self._acquired(None)
         if turn is None:
             raise self._too_late(self._default_timeout)

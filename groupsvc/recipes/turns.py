@@ -7,45 +7,59 @@ the newest of its own thread; if it has none, because one thread acquires and an
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from ..errors import AttributesMismatch, GroupServiceError, OutcomeUnknown, TimedOut, UsageError
-from ..holding import Held
+from ..holding import HeldInTurn
 from ..sansio.contending import Contender, Line, disagrees
+from ..session_states import SessionState
 
 if TYPE_CHECKING:
     from ..drivers.loop_pump import LoopPump
     from ..drivers.pump import Pump
 
-E = TypeVar("E")
-"""An event of threads, or of asyncio."""
+
+class Settable(Protocol):
+    """An event of threads, or of asyncio."""
+
+    def set(self) -> None:
+        """It happened."""
+
+    def clear(self) -> None:
+        """It did not."""
+
+
+E = TypeVar("E", bound=Settable)
 
 
 class Turn(Generic[E]):
     """One turn of one owner, who has acquired it ``depth`` times."""
 
-    def __init__(self, contender: Contender, held: Held[E], owner: object) -> None:
+    def __init__(self, contender: Contender, held: HeldInTurn[E], owner: object) -> None:
         self.contender = contender
         self.held = held
         self.owner = owner
         self.depth = 1
 
 
-def turn_of(
-    pump: Pump | LoopPump, contender: Contender, lost: E, set_lost: Callable[[], None], owner: object
-) -> Turn[E]:
+def turn_of(pump: Pump | LoopPump, contender: Contender, lost: E, suspended: E, owner: object) -> Turn[E]:
     """What a contender has whose turn it is. ``lost`` is set when it ends, unless it was given back."""
     membership = contender.membership
 
     def ended() -> None:
         if not contender.was_withdrawn:
-            set_lost()
+            lost.set()
 
+    def doubted(is_in_doubt: bool) -> None:
+        (suspended.set if is_in_doubt else suspended.clear)()
+
+    membership.on_doubt.append(doubted)
     membership.on_end.append(ended)
+    doubted(pump.machine.state is SessionState.SUSPENDED)
     if membership.has_ended:
         ended()
-    return Turn(contender, Held(pump.machine, membership, contender.fence, lost, pump.check_process), owner)
+    held = HeldInTurn(pump.machine, membership, contender.fence, lost, pump.check_process, suspended)
+    return Turn(contender, held, owner)
 
 
 def raise_unless_late(error: GroupServiceError, line: Line, *, in_time: bool) -> None:
@@ -91,6 +105,11 @@ class Turns(Generic[E]):
     def lost(self) -> E:
         """An event that is set when it is held no longer, and was not released."""
         return self._mine("its event").held.lost
+
+    @property
+    def suspended(self) -> E:
+        """An event that is set while nobody vouches for it; it may come back, or be lost."""
+        return self._mine("whether anybody vouches for it").held.suspended
 
     def check(self) -> None:
         """Raise ``Lost`` if it is held no longer, ``Suspended`` if nobody vouches for it now."""

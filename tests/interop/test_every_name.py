@@ -184,6 +184,7 @@ async def locks(name: str, one: Used, two: Used) -> None:
     async with here as held:
         here.check()
         assert (True, held.fence, held.lost) == (here.is_held, here.fence, here.lost)
+        assert held.suspended is here.suspended
         assert here.valid_for > 0
         assert not await there.acquire(timeout=0.1)
     assert await there.acquire()
@@ -201,6 +202,7 @@ async def what_is_like_locks(driver: Driver, name: str, one: Used, two: Used) ->
     for semaphore in (here, there):
         semaphore.check()
         assert (True, False) == (semaphore.is_held, semaphore.lost.is_set())
+        assert isinstance(semaphore.suspended.is_set(), bool)
         assert semaphore.valid_for > 0 < semaphore.fence
         await semaphore.release()
     async with one.rwlock(name).read(), two.rwlock(name).read():

@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -120,13 +121,21 @@ def test_an_alarm_at_any_moment_of_an_acquire_leaves_nobody_in_the_line() -> Non
         assert 0 == in_line(daemon)
 
 
+async def one_turn() -> None:
+    """Of the loop: everybody else has his turn."""
+    loop = asyncio.get_running_loop()
+    turn: asyncio.Future[None] = loop.create_future()
+    loop.call_soon(turn.set_result, None)
+    await turn
+
+
 def test_a_task_cancelled_at_any_moment_leaves_nobody_in_the_line() -> None:
     async def story() -> None:
         async with aio.connect(daemon.address) as session:
             for steps in range(150):
                 task = asyncio.create_task(session.lock("a").acquire(timeout=PATIENCE_S))
                 for _ in range(steps % 50):
-                    await asyncio.sleep(0)
+                    await one_turn()
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
@@ -174,3 +183,25 @@ def test_the_holder_is_told_of_its_end_and_the_next_block_begins_anew(
     daemon.memory.groups.clear()
     with lock as held:
         held.check()
+
+
+def test_a_holder_is_told_by_its_own_clock_that_nobody_vouches_for_it(
+    daemon: DaemonOnASocket, session: groupsvc.Session
+) -> None:
+    """Its daemon says nothing bad; it only stops saying that all is well."""
+    with session.lock("a") as held:
+        assert not held.suspended.is_set()
+        daemon.memory.good_for = 0.001
+        assert held.suspended.wait(PATIENCE_S)
+        assert not held.lost.is_set()
+        assert session.lock("b").acquire(timeout=0.2) is False
+        daemon.memory.good_for = 10.0
+        until_not_set(held.suspended)
+        held.check()
+
+
+def until_not_set(event: threading.Event) -> None:
+    """Nothing waits for that; so ask, for a while."""
+    until = time.monotonic() + PATIENCE_S
+    while event.is_set():
+        assert time.monotonic() < until
