@@ -63,6 +63,7 @@ from .events import (
 from .groups import Group, Subscription
 from .holding import Held, HeldInTurn
 from .machines import CHECKPOINT, NOW, Since, StateMachine
+from .positions import Position
 from .recipes.counters import Counter
 from .recipes.elections import Election
 from .recipes.latches import Latch
@@ -134,6 +135,7 @@ __all__ = [
     "PermissionDenied",
     "PhaseEnded",
     "Phases",
+    "Position",
     "Proposal",
     "ProposalKind",
     "Proposed",

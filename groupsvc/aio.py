@@ -31,6 +31,7 @@ from .groups import LEAVE_S
 from .holding import Held
 from .known_group import JoinedGroup, KnownGroup, not_of_a_watcher
 from .machines import Since, StateMachine, tell_group
+from .positions import Position
 from .recipes.aio_counters import Counter
 from .recipes.aio_elections import Election
 from .recipes.aio_latches import Latch
@@ -167,7 +168,7 @@ class Session(Recipes):
         on_proposal: OnProposal | _Manual | None = None,
         events: bool = False,
         machine: StateMachine | None = None,
-        since: Since | int | None = None,
+        since: Since | Position | int | None = None,
         timeout: float | None = None,
     ) -> Entering[Group]:
         """Become a provider of ``group``; to be awaited or entered. With a ``machine``: when it has caught up."""
@@ -543,6 +544,9 @@ class Group(Reader, JoinedGroup):
         if not await self._has_machine_caught_up(until):
             raise asking.not_synced(self.name)
         return seq
+
+    def _is_vouched_for(self) -> bool:
+        return self._pump.is_mine and self._pump.machine.valid_for(clock.now()) > 0
 
     def held(self, fence: int) -> Held[asyncio.Event]:
         """A guard for what I hold under this fence."""

@@ -8,7 +8,9 @@ So every error is in exactly one family:
 - ``Failed``: it certainly did not happen.
 - ``OutcomeUnknown``: it may or may not have happened; the ids say what to ask about.
 
-The text says what was tried, in which group, and what to do; ``group`` is there for programs.
+The text says what was tried, in which group, and what to do; ``group`` is there for programs. What to do is said in the
+words of this library. Where people use other words, as at a command line, ``what`` is the text without that
+``advice``.
 
 ``Rejected``, ``Suspended`` and ``Lost`` are read in one place (events) and raised in another. They are one class each,
 not two of the same name: who imports the one has the other, and ``case Lost()`` and ``except Lost`` both mean it.
@@ -27,9 +29,15 @@ if TYPE_CHECKING:
 class GroupServiceError(Exception):
     """The root of everything groupsvc raises on purpose."""
 
-    def __init__(self, message: str = "", *, group: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str = "", *, group: str | None = None, advice: str = "") -> None:
+        super().__init__(f"{message}; {advice}" if advice else message)
         self.group = group
+        self.advice = advice
+
+    @property
+    def what(self) -> str:
+        """The text without the advice at its end."""
+        return str(self).removesuffix(f"; {self.advice}") if self.advice else str(self)
 
 
 class UsageError(GroupServiceError):
@@ -140,8 +148,8 @@ class JoinRejected(Failed):
 class OutcomeUnknown(GroupServiceError):
     """The request may have taken effect; ask again before acting on either answer."""
 
-    def __init__(self, message: str, ids: tuple[str, ...] = (), *, group: str | None = None) -> None:
-        super().__init__(message, group=group)
+    def __init__(self, message: str, ids: tuple[str, ...] = (), *, group: str | None = None, advice: str = "") -> None:
+        super().__init__(message, group=group, advice=advice)
         self.ids = ids
 
 
@@ -204,7 +212,7 @@ class Lost(_Told):
     __match_args__ = ("reason",)
 
     def __init__(self, reason: str = "", *, group: str | None = None) -> None:
-        super().__init__(f"lost{_where(group)}: {reason}", group=group)
+        super().__init__(f"lost{_where(group)}" + (f": {reason}" if reason else ""), group=group)
         self.reason = reason
 
 

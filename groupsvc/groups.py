@@ -318,6 +318,9 @@ class Group(Reader, JoinedGroup):
             raise asking.not_synced(self.name)
         return seq
 
+    def _is_vouched_for(self) -> bool:
+        return self._pump.is_mine and self._pump.machine.valid_for(clock.now()) > 0
+
     def held(self, fence: int) -> Held[threading.Event]:
         """A guard for what I hold under this fence."""
         self._pump.check_process()

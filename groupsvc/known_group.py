@@ -2,6 +2,10 @@
 
 Every part is read from one frozen ``view``; who needs several parts that fit together takes the view once. When the
 membership has ended (``ended``) the view stays as it was; but nobody is a provider of a group that is not known.
+
+The view is what was true when somebody vouched for it last. Who reads it while the session is SUSPENDED reads what was;
+that harms nobody. To *lead* on what was does: A is cut off, the others go on without it, and B leads. So ``is_oldest``
+says yes only while, by this process's own clock, somebody vouches for it.
 """
 
 from __future__ import annotations
@@ -86,6 +90,14 @@ class JoinedGroup(KnownGroup):
 
     @property
     def is_oldest(self) -> bool:
-        """Whether that is me in the newest view; ``held`` says whether anybody vouches for that now."""
+        """Whether that is me, and somebody vouches for it now by my own clock: so never while the session is SUSPENDED.
+
+        It changes with ``Joined`` and ``Left``, and with ``Suspended`` and ``Resumed``: look at it after each event.
+        Who does something that takes time uses ``held``, which says for how long.
+        """
         oldest = self.oldest
-        return oldest is not None and oldest.id == self.me.id
+        return oldest is not None and oldest.id == self.me.id and self._is_vouched_for()
+
+    def _is_vouched_for(self) -> bool:
+        """Whether what is known here is true now."""
+        raise NotImplementedError

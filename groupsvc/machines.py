@@ -30,11 +30,12 @@ from typing import Protocol
 
 from .errors import UsageError
 from .events import Message
+from .positions import NOT_KNOWN, NUMBER_END, Numbering, Numberings, Position
 from .wire.client_messages import SINCE_CHECKPOINT, SINCE_NOW
 
 
 class Since(enum.Enum):
-    """With which messages a new provider begins; the number of an entry is the third way to say it."""
+    """With which messages a new provider begins; a position, or the number of an entry, is the third way to say it."""
 
     NOW = "now"
     CHECKPOINT = "checkpoint"
@@ -55,19 +56,14 @@ class StateMachine(Protocol):
         """The next message; each exactly once."""
 
     def snapshot(self) -> Iterable[bytes]:
-        """The state after the message that was applied last, in blocks of at most ``CHECKPOINT_BLOCK_BYTES_MAX``.
+        """The state after the last message, in blocks of at most ``limits.checkpoint_block_bytes_max``.
 
-        An error here, or too much, means that no checkpoint is taken this time; another provider will.
+        An error here, or too much, means that no checkpoint is taken this time; another provider will. It is shown
+        where those of callbacks are: in ``threading.excepthook``, in asyncio in the loop's exception handler.
         """
 
     def restore(self, blocks: Sequence[bytes]) -> None:
         """Become what these blocks stand for, whatever the state was; no blocks: the state before any message."""
-
-
-Numbering = tuple[int, int]
-"""Of which group a number is, and of which of its lives: ``JoinedAs.numbering``."""
-
-NOT_KNOWN: Numbering = (0, 0)
 
 
 class Part(Protocol):
@@ -134,7 +130,7 @@ def tell_group(machine: StateMachine | None, group: object) -> None:
         joined(group)
 
 
-def since_number(since: Since | int | None, *, has_machine: bool, group: str) -> int:
+def since_number(since: Since | Position | int | None, *, has_machine: bool, group: str) -> int:
     """``since`` as it is said to the daemon; with a machine the default is the newest checkpoint."""
     if since is None:
         return SINCE_CHECKPOINT if has_machine else SINCE_NOW
@@ -148,9 +144,30 @@ def since_number(since: Since | int | None, *, has_machine: bool, group: str) ->
             )
             raise UsageError(text, group=group)
         return SINCE_NOW
-    if isinstance(since, bool) or not isinstance(since, int) or not 0 <= since < 1 << 63:
-        raise UsageError(f"since is {since!r}; it must be NOW, CHECKPOINT or the number of an entry", group=group)
-    return since
+    seq = since.seq if isinstance(since, Position) else since
+    if isinstance(seq, bool) or not isinstance(seq, int) or not 0 <= seq < NUMBER_END:
+        text = f"since is {since!r}; it must be NOW, CHECKPOINT, a position or the number of an entry"
+        raise UsageError(text, group=group)
+    return seq
+
+
+def since_numbering(
+    since: Since | Position | int | None, machine: StateMachine | None, known: Numberings, group: str
+) -> Numbering:
+    """What the number in ``since`` is of. ``known``: where this program was; of its state a machine knows it."""
+    if since is None or isinstance(since, Since):
+        return NOT_KNOWN
+    home = NOT_KNOWN if machine is None else homes.of(machine)
+    if isinstance(since, Position):
+        if since.numbering[0] == 0:
+            raise UsageError(f"position {since} is of no group that can be joined", group=group)
+        if home not in (NOT_KNOWN, since.numbering):
+            text = f"position {since} is of another group than the state of this machine; leave since out"
+            raise UsageError(text, group=group)
+        return since.numbering
+    if machine is not None or since == 0:  # after 0 is everything, of whatever group
+        return home
+    return known.of_a_number(group, since)
 
 
 def checked_machine(machine: object, group: str) -> StateMachine | None:

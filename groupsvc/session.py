@@ -19,6 +19,7 @@ from .errors import GroupServiceError, UsageError
 from .events import Event
 from .groups import Group, Subscription
 from .machines import Since, StateMachine, tell_group
+from .positions import Position
 from .recipes.made import Recipes
 from .sansio import arguments as check
 from .sansio import asking
@@ -123,13 +124,13 @@ class Session(Recipes):
         on_proposal: OnProposal | _Manual | None = None,
         events: bool = False,
         machine: StateMachine | None = None,
-        since: Since | int | None = None,
+        since: Since | Position | int | None = None,
         timeout: float | None = None,
     ) -> Group:
         """Become a provider of ``group``.
 
         With a ``machine`` it returns when the machine has caught up: it is what the messages before the join add up to.
-        ``since``: ``NOW``, ``CHECKPOINT``, or the number after which messages are wanted; with a machine CHECKPOINT.
+        ``since``: ``NOW``, ``CHECKPOINT``, or the position after which messages are wanted; with a machine CHECKPOINT.
         """
         start = asking.join(
             self._pump.machine, group, name=name, attributes=attributes, create=create, data=data,

@@ -12,20 +12,25 @@ message; who joins later gets it whole. A write returns when it was applied *her
 read costs nothing and may be a moment old; after ``sync()`` it is not older than the call.
 
 Keys are strings, values bytes. The row of a key has a *version*: the number of the message that wrote it.
+
+``Table(on_change=…)`` tells of every change. Its errors change nothing in the table; they are shown where those of
+other callbacks are: in ``threading.excepthook``, in asyncio in the loop's exception handler.
 """
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 import threading
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import attrs
 import msgspec
 
 from . import clock
+from .drivers.callbacks import report
 from .errors import OutcomeUnknown, UsageError
 from .events import Message
 from .sansio import arguments as check
@@ -187,8 +192,15 @@ class Rows(Mapping[str, bytes]):
         if self._on_change is not None:
             try:
                 self._on_change(key, value)
-            except Exception:  # what the program makes of the table is no part of the table
+            except self._caught as error:  # what the program makes of the table is no part of the table
                 _log.exception("on_change(%r) raised an error", key)
+                self._report(f"on_change({key!r}) raised an error", error)
+
+    _caught: ClassVar[type[BaseException]] = BaseException
+    """On the thread of the callbacks ``sys.exit()`` is an error like any other; see ``drivers.callbacks``."""
+
+    def _report(self, what: str, error: BaseException) -> None:
+        report(error)
 
     # --- Writing ---
 
@@ -215,7 +227,7 @@ class Rows(Mapping[str, bytes]):
     def _not_known(self, group: JoinedGroup, write: Write) -> OutcomeUnknown:
         """A write has not come back. Whether it was the one that was refused, nobody can tell from here."""
         text = f"whether key {write.key!r} of the table in group {group.name!r} was written is not known"
-        return OutcomeUnknown(f"{text}; look at it after sync(), or join again", group=group.name)
+        return OutcomeUnknown(text, group=group.name, advice="look at it after sync(), or join again")
 
 
 def _no_group() -> UsageError:
@@ -279,9 +291,15 @@ class Table(Rows):
 class AioTable(Rows):
     """The same table for asyncio: writes and ``sync`` are awaited."""
 
+    _caught = Exception
+
     def __init__(self, on_change: OnChange | None = None) -> None:
         super().__init__(on_change)
         self._group: aio.Group | None = None
+
+    def _report(self, what: str, error: BaseException) -> None:
+        loop = asyncio.get_running_loop()  # on which it is applied
+        loop.call_exception_handler({"message": f"groupsvc: {what}", "exception": error})
 
     def joined(self, group: aio.Group) -> None:
         """The group that it is in: called by ``join``."""
@@ -333,4 +351,4 @@ class AioTable(Rows):
 def _bytes(value: bytes) -> bytes:
     """A value that is put: None would be a delete."""
     limit, advice = "tables.VALUE_BYTES_MAX", check.ELSEWHERE
-    return check.payload(value, "", what="a value of a table", most=VALUE_BYTES_MAX, limit=limit, advice=advice)
+    return check.payload(value, None, what="a value of a table", most=VALUE_BYTES_MAX, limit=limit, advice=advice)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import attrs
 
+from .positions import NOT_KNOWN, Numbering, Position
 from .voting_words import Vote
 from .wire import notices
 from .wire.limits import NODE_NAME_BYTES_MAX
@@ -38,6 +39,12 @@ class View:
     state: bytes
     state_version: int
     default_vote: Vote
+    _numbering: Numbering = attrs.field(default=NOT_KNOWN, eq=False, repr=False)
+
+    @property
+    def position(self) -> Position:
+        """Where it stands, for who wants to go on from there later: ``session.join(..., since=position)``."""
+        return Position(self.seq, self._numbering)
 
     def at(self, seq: int) -> View:
         """The same after an entry that changed nothing."""

@@ -71,7 +71,7 @@ class Counted:
             DefaultCast.NOT: "",
             DefaultCast.FAILED: " (by default: it has failed)",
             DefaultCast.LATE: " (by default: it did not vote in time)",
-            DefaultCast.RAISED: " (by default: its on_proposal raised an error or returned no vote)",
+            DefaultCast.RAISED: " (by default: its program raised an error or gave no vote)",
             DefaultCast.UNRESPONSIVE: " (by default: it does not answer)",
         }[self.default]
         return f"{self.provider} {self.vote.name}{why}"
@@ -186,7 +186,7 @@ class Outcome:
 # --- From the wire -----------------------------------------------------------------------------------------
 
 
-_TOO_MANY = f"more than the {PAYLOAD_BYTES_MAX} allowed (limits.PAYLOAD_BYTES_MAX)"
+_TOO_MANY = f"more than the {PAYLOAD_BYTES_MAX} allowed (limits.payload_bytes_max)"
 
 
 def problem_with_answer(answer: object) -> str | None:

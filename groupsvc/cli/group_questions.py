@@ -29,7 +29,7 @@ _DEFAULTS = {
     DefaultCast.NOT: "itself",
     DefaultCast.FAILED: "default vote: it has failed",
     DefaultCast.LATE: "default vote: it did not vote in time",
-    DefaultCast.RAISED: "default vote: its on_proposal raised an error or returned no vote",
+    DefaultCast.RAISED: "default vote: its program raised an error or gave no vote",
     DefaultCast.UNRESPONSIVE: "default vote: it does not answer",
 }
 

@@ -24,6 +24,7 @@ from ..errors import (
 )
 from ..sansio.arguments import group_name
 from . import domain_commands, group_changes, group_questions, watching
+from .advice import explained
 from .exit_codes import EXIT_CODES_TEXT, ExitCode
 from .options import Command
 from .tables import one_line
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except GroupServiceError as error:
-        print(one_line(f"groupsvc: {error}"), file=sys.stderr)
+        print(one_line(f"groupsvc: {explained(error, options)}"), file=sys.stderr)
         return next(code for kind, code in _CODE_OF if isinstance(error, kind))
     except KeyboardInterrupt:
         return 130

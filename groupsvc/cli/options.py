@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..drivers.connection import TIMEOUT_S
-from ..wire.limits import GROUP_NAME_CHARS_MAX
+from ..wire.limits import GROUP_NAME_CHARS_MAX, TIMEOUT_S_MAX
 from .exit_codes import EXIT_CODES_TEXT, ExitCode
 
 Command = Callable[[argparse.Namespace], ExitCode]
@@ -33,7 +33,7 @@ def asking(commands: Commands, name: str, command: Command, *, help: str, exampl
         "--address", help="client socket of the daemon (default: GROUPSVC_ADDRESS, else this node's daemon)"
     )
     parser.add_argument(
-        "--timeout", type=float, default=TIMEOUT_S, metavar="S", help=f"seconds to wait (default {TIMEOUT_S:g})"
+        "--timeout", type=timeout, default=TIMEOUT_S, metavar="S", help=f"seconds to wait (default {TIMEOUT_S:g})"
     )
     parser.add_argument("--json", action="store_true", help="print an object for programs")
     parser.set_defaults(command=command)
@@ -47,8 +47,8 @@ def group_argument(parser: argparse.ArgumentParser) -> None:
 
 def readable(text: str) -> str:
     """A name as typed; bytes that are no text and endless ones are refused without being repeated."""
-    if not text.isprintable() or len(text) > GROUP_NAME_CHARS_MAX:
-        raise argparse.ArgumentTypeError(f"a name is printable text of at most {GROUP_NAME_CHARS_MAX} characters")
+    if not text.isprintable() or not 1 <= len(text) <= GROUP_NAME_CHARS_MAX:
+        raise argparse.ArgumentTypeError(f"a name is printable text of 1 to {GROUP_NAME_CHARS_MAX} characters")
     return text
 
 
@@ -60,6 +60,14 @@ def seconds(text: str) -> float:
         found = math.nan
     if not found >= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return found
+
+
+def timeout(text: str) -> float:
+    """How long a daemon may take; none waits for ever."""
+    found = seconds(text)
+    if not 0 < found <= TIMEOUT_S_MAX:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0 and at most {TIMEOUT_S_MAX:g} seconds")
     return found
 
 

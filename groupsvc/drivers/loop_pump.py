@@ -24,6 +24,7 @@ from typing import Any
 
 from .. import clock
 from ..errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
+from ..positions import known_at
 from ..sansio.applying import MachineDue
 from ..sansio.asking import Start
 from ..sansio.membership_machine import Membership
@@ -49,7 +50,7 @@ class LoopPump:
 
     def __init__(self, address: str, name: str) -> None:
         self.address = address
-        self.machine = SessionMachine(name, self._cast)
+        self.machine = SessionMachine(name, self._cast, known_at(address))
         self.state_listeners: list[Callable[[SessionState], object]] = []
         self.welcome: Welcome
         self._name = name
@@ -350,6 +351,8 @@ class LoopPump:
     async def _run_machine(self, due: MachineDue) -> None:
         try:
             due.run()
+            for error in due.unseen:
+                self._report("no checkpoint was taken: snapshot() raised an error", error)
         finally:
             due.settle()
             self.turn()

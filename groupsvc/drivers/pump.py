@@ -27,6 +27,7 @@ from typing import Any
 from .. import clock
 from ..errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
 from ..events import Event
+from ..positions import known_at
 from ..sansio.applying import MachineDue
 from ..sansio.asking import Start
 from ..sansio.calls import Call
@@ -69,7 +70,7 @@ class Pump:
         self.is_foreign = False
         self.deadline = math.inf  # for the background
         self._due = math.inf  # for whoever reads
-        self.machine = SessionMachine(name, self._cast)
+        self.machine = SessionMachine(name, self._cast, known_at(address))
         self.lock = threading.RLock()  # a handler of a signal may find it held by its own thread
         self.guard = Guard(self.lock)
         self.state_listeners: list[Callable[[SessionState], object]] = []
@@ -484,6 +485,8 @@ class Pump:
     def _run_machine(self, due: MachineDue) -> None:
         try:
             due.run()
+            for error in due.unseen:
+                report(error)
         finally:
             with self.guard:
                 due.settle()

@@ -17,7 +17,8 @@ import attrs
 
 from ..errors import UsageError
 from ..events import Event
-from ..machines import Numbering, StateMachine, homes
+from ..machines import StateMachine, homes
+from ..positions import Numbering
 from ..wire.limits import CHECKPOINT_BLOCK_BYTES_MAX, CHECKPOINT_BYTES_MAX, EVENTS_MAX
 from .event_buffer import MessageRun
 
@@ -90,10 +91,7 @@ class Applying:
             self.machine.restore(item.blocks)
             homes.enter(self.machine, self._numbering)
         elif isinstance(item, Snapshot):
-            try:
-                item.blocks = self._snapshot()
-            except Exception:
-                _log.exception("no checkpoint was taken after entry %d: snapshot() failed", item.at)
+            item.blocks = self._snapshot()
 
     def _snapshot(self) -> tuple[bytes, ...]:
         blocks: list[bytes] = []
@@ -123,6 +121,7 @@ class MachineDue:
         self.items: list[Item] = []
         self._session = session
         self._applying = applying
+        self.unseen: list[Exception] = []  # errors that end nothing: the driver shows them, or nobody would know
         self._finished: list[Item] = []
         self._error: BaseException | None = None
 
@@ -141,12 +140,21 @@ class MachineDue:
                 try:
                     applying.apply(item)
                 except BaseException as error:
-                    self._error = error
                     if not isinstance(error, Exception):
+                        self._error = error
                         raise
-                    _log.exception("the state machine in group %r failed", self.membership.group)
+                    self._failed(item, error)
                 else:
                     self._finished.append(item)
+
+    def _failed(self, item: Item, error: Exception) -> None:
+        if isinstance(item, Snapshot):  # the state is what it was
+            _log.exception("no checkpoint was taken after entry %d: snapshot() failed", item.at)
+            self.unseen.append(error)
+            self._finished.append(item)
+        else:
+            _log.exception("the state machine in group %r failed", self.membership.group)
+            self._error = error
 
     def settle(self) -> None:
         """Show what was applied; an error ends the membership."""

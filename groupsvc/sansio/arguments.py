@@ -77,21 +77,22 @@ def patience(value: object) -> float:
 
 def payload(
     value: object,
-    group: str,
+    group: str | None,
     *,
     what: str = "a payload",
     most: int = PAYLOAD_BYTES_MAX,
-    limit: str = "limits.PAYLOAD_BYTES_MAX",
+    limit: str = "limits.payload_bytes_max",
     advice: str = "send it in parts",
 ) -> bytes:
     """Bytes of an application."""
+    where = "" if group is None else f" for group {group!r}"
     if type(value) is not bytes:
         if not isinstance(value, bytes | bytearray | memoryview):
-            text = f"{what} for group {group!r} is a {type(value).__name__}; encode it to bytes first"
+            text = f"{what}{where} is a {type(value).__name__}; encode it to bytes first"
             raise UsageError(text, group=group)
         value = bytes(value)
     if len(value) > most:
-        text = f"{what} for group {group!r} has {len(value)} bytes, more than the {most} allowed ({limit}); {advice}"
+        text = f"{what}{where} has {len(value)} bytes, more than the {most} allowed ({limit}); {advice}"
         raise UsageError(text, group=group)
     return value
 
@@ -116,7 +117,7 @@ def provider_data(value: object, group: str) -> bytes:
     """What a provider shows of itself."""
     return payload(
         value, group, what="the data of a provider", most=PROVIDER_DATA_BYTES_MAX,
-        limit="limits.PROVIDER_DATA_BYTES_MAX", advice=ELSEWHERE,
+        limit="limits.provider_data_bytes_max", advice=ELSEWHERE,
     )  # fmt: skip
 
 

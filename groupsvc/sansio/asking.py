@@ -14,7 +14,8 @@ import attrs
 
 from ..attributes import GroupAttributes, attributes_of, changed, stated
 from ..errors import JoinRejected, NotAMember, OutcomeUnknown, TimedOut, UsageError
-from ..machines import NOT_KNOWN, Since, checked_machine, homes, since_number
+from ..machines import Since, checked_machine, homes, since_number, since_numbering
+from ..positions import Position
 from ..session_states import IS_OVER
 from ..views import id_of, provider_of, stranger
 from ..voting import MANUAL, Outcome, outcome_of
@@ -83,7 +84,7 @@ def join(
     on_proposal: object,
     events: bool,
     machine_of: object = None,
-    since: Since | int | None = None,
+    since: Since | Position | int | None = None,
     may_be_reserved: bool = False,
 ) -> Start:
     """Become a provider; the call gives the ``Membership``. Recipes join groups whose names are reserved for them."""
@@ -100,7 +101,6 @@ def join(
         raise UsageError("a group with state_machine is joined with machine=, and that is enough", group=group)
     brought = checked_machine(machine_of, group)
     begins = since_number(since, has_machine=brought is not None, group=group)
-    since_in = NOT_KNOWN if brought is None or begins < 0 else homes.of(brought)
     reads = events or (brought is None and begins != wire.SINCE_NOW)  # who asks for what came before wants to read it
     what = f"join group {group!r}"
 
@@ -114,7 +114,7 @@ def join(
             machine, group, answer.member, answer.attributes, answer.view, my_id=answer.provider,
             on_proposal=on_proposal, buffer=machine.buffer_for_new(reads=reads),
             applying=None if brought is None else Applying(brought, answer.numbering),
-            catches_up=begins != wire.SINCE_NOW,
+            catches_up=begins != wire.SINCE_NOW, numbering=answer.numbering,
         )  # fmt: skip
         if brought is not None:
             homes.occupy(brought, membership)
@@ -124,6 +124,7 @@ def join(
         _check_name_is_free(machine, group, called)
         if brought is not None:
             homes.check_free(brought, group)
+        since_in = since_numbering(since, brought, machine.numberings, group)
         return machine.ask(
             lambda id: wire.JoinAsk(
                 id, group, called, shown, wanted, create, timeout, brought is not None, begins, since_in
@@ -155,7 +156,7 @@ def check_may_wait_for_machine(membership: Membership, what: str, *, is_callback
 def no_room_in_time(group: str) -> TimedOut:
     """Why a message was not sent."""
     text = f"could not send a message to group {group!r}: those before it do not come back"
-    return TimedOut(f"{text}; look at session.state, and try again", group=group)
+    return TimedOut(text, group=group, advice="look at session.state, and try again")
 
 
 def not_flushed(membership: Membership, wait: float, ids: tuple[str, ...]) -> OutcomeUnknown:
@@ -164,20 +165,21 @@ def not_flushed(membership: Membership, wait: float, ids: tuple[str, ...]) -> Ou
     what = f"{len(ids)} messages to group {group!r} have not come back"
     if not ids:
         what = f"all messages to group {group!r} were delivered, and its state machine has not applied them"
-    return OutcomeUnknown(f"after {wait:g} s {what}; flush again", ids, group=group)
+    return OutcomeUnknown(f"after {wait:g} s {what}", ids, group=group, advice="flush again")
 
 
 def not_synced(group: str) -> TimedOut:
     """What was asked for came, and the machine is behind."""
     text = f"could not catch up with group {group!r}: its state machine has not applied everything yet"
-    return TimedOut(f"{text}; sync again", group=group)
+    return TimedOut(text, group=group, advice="sync again")
 
 
 def _check_name_is_free(machine: SessionMachine, group: str, name: str) -> None:
     for other in machine.members.values():
         if other.group == group and other.me is not None and other.me.name == name:
-            text = f"this session is in group {group!r} already under the name {name!r}; give another name"
-            raise UsageError(text, group=group)
+            known_as = f"under the name {name!r}" if name else "without a name"
+            text = f"this session is in group {group!r} already, {known_as}"
+            raise UsageError(text, group=group, advice="give another name" if name else "give the second one a name")
 
 
 def subscribe(machine: SessionMachine, group: str, *, wait: float) -> Start:
@@ -188,7 +190,10 @@ def subscribe(machine: SessionMachine, group: str, *, wait: float) -> Start:
     def entered(answer: wire.Subscribed) -> Membership:
         buffer = machine.buffer_for_new(reads=True)
         return machine.enter(
-            Membership(machine, group, answer.member, answer.attributes, answer.view, buffer=buffer)
+            Membership(
+                machine, group, answer.member, answer.attributes, answer.view, buffer=buffer,
+                numbering=answer.numbering,
+            )
         )  # fmt: skip
 
     def start(now: float, timeout: float) -> Call:
@@ -276,7 +281,7 @@ def check_member(machine: SessionMachine, membership: Membership, what: str) -> 
     if membership.has_ended:
         text = f"could not {what} in group {membership.group!r}: no longer a member ({membership.end_reason})"
         advice = "connect and join again" if machine.state in IS_OVER else "join again"
-        raise NotAMember(f"{text}; {advice}", group=membership.group)
+        raise NotAMember(text, group=membership.group, advice=advice)
 
 
 def _propose(

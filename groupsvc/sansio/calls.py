@@ -146,23 +146,29 @@ class Calls:
             heapq.heappop(deadlines)
         return deadlines[0][0] if deadlines else None
 
-    def tick(self, now: float) -> list[Call]:
-        """End those that are late; they are given back."""
+    def tick(self, now: float, silence: str) -> list[Call]:
+        """End those that are late, which are given back; ``silence`` says why nobody answers."""
         late = []
         while (deadline := self.deadline) is not None and deadline <= now:
             _, id = heapq.heappop(self._deadlines)
             call = self._waiting.pop(id)
             late.append(call)
-            why = "the daemon did not answer in time" + ("; try again" if call.harmless else "")
-            call.fail(no_answer(TimedOut, call.what, why, harmless=call.harmless, group=call.group, ids=call.ids))
+            advice = "try again" if call.harmless else ""
+            call.fail(
+                no_answer(
+                    TimedOut, call.what, silence, harmless=call.harmless, group=call.group, ids=call.ids, advice=advice
+                )
+            )
         return late
 
     def end_all(self, why: str) -> None:
         """The session is over."""
         waiting, self._waiting = self._waiting, {}
         self._deadlines.clear()
-        why = f"{why}; connect again"
         for call in waiting.values():
             call.fail(
-                no_answer(DaemonUnreachable, call.what, why, harmless=call.harmless, group=call.group, ids=call.ids)
-            )
+                no_answer(
+                    DaemonUnreachable, call.what, why, harmless=call.harmless, group=call.group, ids=call.ids,
+                    advice="connect again",
+                )
+            )  # fmt: skip

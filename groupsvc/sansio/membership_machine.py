@@ -17,6 +17,7 @@ import attrs
 from .. import events
 from ..attributes import GroupAttributes, attributes_of
 from ..errors import Lost, PeerProtocolError, Rejected, TimedOut, UsageError
+from ..positions import NOT_KNOWN, Numbering
 from ..views import Provider, View, provider_of, stranger, text_of
 from ..voting import MANUAL, Answer, Outcome, Proposal, messages_of, outcome_of, proposal_of, tally_of
 from ..voting_words import Cause, Vote
@@ -65,9 +66,11 @@ class Membership:
         buffer: EventBuffer | None = None,
         applying: Applying | None = None,
         catches_up: bool = False,
+        numbering: Numbering = NOT_KNOWN,
     ) -> None:
         self.group = group
         self.number = number
+        self.numbering = numbering
         self.my_id = my_id
         self.on_proposal = on_proposal
         self.buffer = buffer  # where events go,
@@ -125,7 +128,7 @@ class Membership:
         self._providers = {one.id: provider_of(one) for one in view.providers}
         return View(
             view.seq, view.fence, tuple(self._providers.values()), view.state, view.state_version,
-            Vote(view.default_vote),
+            Vote(view.default_vote), self.numbering,
         )  # fmt: skip
 
     def applies_to(self, machine: object) -> bool:
@@ -238,7 +241,7 @@ class Membership:
         if self.applying is not None:
             self.applying.is_stopped = True
         self._speaker.say(wire.Overrun(self._speaker.next_id(), self.number))
-        self.lose("its events were not read, and no more of them could be kept (limits.EVENTS_MAX)")
+        self.lose("its events were not read, and no more of them could be kept (limits.events_max)")
 
     # --- Its machine ---
 

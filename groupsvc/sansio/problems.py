@@ -24,6 +24,8 @@ from ..errors import (
 from ..views import text_of
 from ..wire.client_messages import Problem
 
+HOW_THERE_IS_ONE = "a join without create=False forms it, and subscribe(..., wait=seconds) waits until somebody has"
+
 FAILED_BY_CODE: dict[str, type[Failed]] = {
     "attributes mismatch": AttributesMismatch,
     "busy": Busy,
@@ -57,21 +59,19 @@ def error_of(problem: Problem, what: str, *, group: str | None = None, ids: tupl
             code = problem.code.replace("-", " ").replace("_", " ")
             family = FAILED_BY_CODE.get(code, Failed)
             if family is NoSuchGroup:
-                text += (
-                    "; a join without create=False forms it, and subscribe(..., wait=seconds) waits until somebody has"
-                )
+                return NoSuchGroup(text, group=group, advice=HOW_THERE_IS_ONE)
             if family is StaleVersion:
                 return StaleVersion(text, problem.version, group=group)
             return family(text, group=group)
 
 
 def no_answer(
-    family: type[Failed], what: str, why: str, *, harmless: bool, group: str | None = None, ids: tuple[str, ...] = ()
-) -> GroupServiceError:
+    family: type[Failed], what: str, why: str, *, harmless: bool, group: str | None = None, ids: tuple[str, ...] = (),
+    advice: str = "",
+) -> GroupServiceError:  # fmt: skip
     """The error for a call that nobody answers; ``harmless``: it changes nothing, so nothing happened."""
     if harmless:
-        return family(f"could not {what}: {why}", group=group)
-    text = (
-        f"it is not known whether it was possible to {what}: {why}; look whether it has happened before you try again"
-    )
-    return OutcomeUnknown(text, ids, group=group)
+        return family(f"could not {what}: {why}", group=group, advice=advice)
+    text = f"it is not known whether it was possible to {what}: {why}"
+    look = "look whether it has happened before you try again"
+    return OutcomeUnknown(text, ids, group=group, advice=f"{advice}; {look}" if advice else look)

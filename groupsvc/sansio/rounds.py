@@ -96,7 +96,7 @@ def come(
     """Come to a barrier and wait so long for the end of the round; the call gives ``Released``."""
     group, number = membership.group, membership.number
     brought = check.payload(
-        payload, group, most=BARRIER_PAYLOAD_BYTES_MAX, limit="limits.BARRIER_PAYLOAD_BYTES_MAX", advice=check.ELSEWHERE
+        payload, group, most=BARRIER_PAYLOAD_BYTES_MAX, limit="limits.barrier_payload_bytes_max", advice=check.ELSEWHERE
     )
     where = f"barrier {barrier.name!r} of group {group!r}" if barrier.name else f"the barrier of group {group!r}"
     what = f"reset {where}" if resets else f"pass {where}"

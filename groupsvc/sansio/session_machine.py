@@ -26,6 +26,7 @@ import attrs
 
 from .. import events
 from ..errors import DaemonUnreachable, PeerProtocolError, Suspended, UsageError, WouldBlock
+from ..positions import Numberings
 from ..session_states import IS_OVER, LEGAL, Lease, SessionState
 from ..views import text_of
 from ..voting import Answer, Proposal
@@ -62,6 +63,9 @@ QUESTIONS_MAX = 100
 UNTAKEN_MAX = 2 * REQUESTS_WAITING_MAX
 """Requests that it has not counted. Callers give up after their time, and what they asked for is kept all the same."""
 
+SILENT = "the daemon did not answer in time"
+UNREACHED = "the connection to the daemon broke, and it could not be reached again in time"
+
 _ABOUT_THE_SESSION = (wire.SessionIs, wire.SessionAliveAck, wire.Welcome)
 CastHook = Callable[[Membership, Proposal, Answer | None], None]
 
@@ -69,7 +73,7 @@ CastHook = Callable[[Membership, Proposal, Answer | None], None]
 class SessionMachine:
     """One session, from before it is opened until it is closed."""
 
-    def __init__(self, name: str, cast_hook: CastHook) -> None:
+    def __init__(self, name: str, cast_hook: CastHook, numberings: Numberings | None = None) -> None:
         self.name = name
         self.state = SessionState.SUSPENDED
         self.id = 0
@@ -79,6 +83,7 @@ class SessionMachine:
         self.outbox: list[wire.AnyClientRequest] = []
         self.due: deque[Due] = deque()
         self.members: dict[int, Membership] = {}
+        self.numberings = Numberings() if numberings is None else numberings  # of all sessions with this daemon
         self.parted = 0  # how many were left by their own will: whoever reads them is to be woken
         self.unapplied = 0  # what state machines have before them
         self.merged: EventBuffer | None = None
@@ -326,7 +331,7 @@ class SessionMachine:
         if now >= self._alive_at:
             self._say_alive()
         self._look_at_the_lease()
-        for call in self._calls.tick(now):
+        for call in self._calls.tick(now, SILENT if self._is_on else UNREACHED):
             self._take_back(call)  # the daemon may have been stopped, and believe that somebody still waits
 
     def _say_alive(self) -> None:
@@ -383,7 +388,8 @@ class SessionMachine:
             raise WouldBlock(text, group=group)
         if len(self._said) >= UNTAKEN_MAX:
             text = f"could not {what}: the daemon has not taken the {UNTAKEN_MAX} requests before it"
-            raise WouldBlock(f"{text}; it is stopped or overloaded, try later or connect again", group=group)
+            text += "; it is stopped or overloaded"
+            raise WouldBlock(text, group=group, advice="try later or connect again")
         id = self.next_id()
         ids = (self._proposal_of(id),) if proposes and self._proposals is not None else ()
         call = Call(id, expected, what, harmless=harmless, group=group, convert=convert, ids=ids)
@@ -414,10 +420,10 @@ class SessionMachine:
     def check_open(self, what: str, group: str | None = None) -> None:
         """Raise if nothing can be done any more."""
         if self.state is SessionState.CLOSED:
-            raise UsageError(f"could not {what}: this session was closed; connect again", group=group)
+            raise UsageError(f"could not {what}: this session was closed", group=group, advice="connect again")
         if self.state is SessionState.LOST:
-            text = f"could not {what}: this session is lost ({self.end_reason}); connect and join again"
-            raise DaemonUnreachable(text, group=group)
+            text = f"could not {what}: this session is lost ({self.end_reason})"
+            raise DaemonUnreachable(text, group=group, advice="connect and join again")
 
     def say_what_gathers(self) -> None:
         """Messages that wait for company go out now."""
@@ -432,6 +438,7 @@ class SessionMachine:
     def enter(self, membership: Membership) -> Membership:
         """It takes part from now on."""
         self.members[membership.number] = membership
+        self.numberings.note(membership.group, membership.numbering)
         if self.merged is not None:
             membership.reads = None
         return membership

@@ -68,8 +68,9 @@ class ScriptedDaemon:
         self._control.send(reply_frame(*replies))
 
     def cut(self) -> None:
-        """Break every connection; new ones are taken."""
+        """Break every connection; new ones are taken. When it returns, none of the old ones answers any more."""
         self._control.send(_CUT)
+        self._control.recv()
 
     def _bound(self) -> zmq.Socket[bytes]:
         router: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
@@ -94,6 +95,7 @@ class ScriptedDaemon:
                     self._router.close(linger=0)
                     self._router = self._bound()
                     poller.register(self._router, zmq.POLLIN)
+                    control.send(_CUT)
                 else:
                     self._router.send_multipart([self._last_client, order])
             elif self._router in ready:

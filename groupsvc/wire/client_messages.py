@@ -317,15 +317,12 @@ class SealCheckpoint(ClientRequest, tag=int(Kind.SEAL_CHECKPOINT)):
 
 
 class BarrierAsk(ClientRequest, tag=int(Kind.BARRIER_ASK)):
-    """A provider comes to a barrier and waits for the end of the round; or, with ``resets``, wants a broken one reset.
-
-    ``parties``: how many it takes, 0: all providers. When the time is up the round breaks. Answered by ``RoundIs``.
-    """
+    """A provider comes to a barrier and waits for ``RoundIs``; or, with ``resets``, wants a broken one reset."""
 
     id: int
     member: int
     barrier: str
-    parties: int
+    parties: int  # how many it takes, 0: all providers
     on_failure: Literal["break", "continue"]
     payload: bytes
     resets: bool
@@ -460,12 +457,13 @@ class JoinedAs(ClientReply, tag=int(Kind.JOINED_AS)):
 
 
 class Subscribed(ClientReply, tag=int(Kind.SUBSCRIBED)):
-    """From here on what is approved is told."""
+    """From here on what is approved is told. ``numbering``: as in ``JoinedAs``; zeros if nobody can join it."""
 
     id: int
     member: int
     attributes: dict[str, AttributeValue]
     view: GroupView
+    numbering: tuple[int, int] = (0, 0)
 
 
 class OutcomeIs(ClientReply, tag=int(Kind.OUTCOME_IS)):

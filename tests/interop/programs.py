@@ -34,7 +34,7 @@ class Program:
     """A process that runs ``code`` with ``arguments``, an address and a name of a group; killed at the end."""
 
     def __init__(self, code: str, *arguments: str) -> None:
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the program
+        self._errors = tempfile.TemporaryFile("a+b")  # noqa: SIM115  # closed with the program, which writes at the end
         self._process = subprocess.Popen(
             [sys.executable, "-c", BEGINNING + code, *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True,

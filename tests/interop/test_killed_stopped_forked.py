@@ -71,6 +71,43 @@ def test_a_stopped_program_is_unresponsive_and_stays_and_answers_again_when_it_g
         assert Cause.FAILURE is left.cause
 
 
+LEADER = """
+import time
+session = groupsvc.connect(address)
+group = session.join(name, name="leader")
+print("leads", group.is_oldest, flush=True)
+last = groupsvc.clock.now()
+while True:
+    time.sleep(0.01)
+    now, leads = groupsvc.clock.now(), group.is_oldest
+    if now - last > 4.0:
+        print("leads", leads, group.ended, flush=True)
+    last = now
+"""
+
+
+def test_a_leader_that_hangs_stays_leader_until_it_is_expelled_and_does_not_believe_it_afterwards(
+    shared_domain: LocalDomain,
+) -> None:
+    """K2: the first thing it does when it goes on is to look, before it has read that it was expelled."""
+    name = f"leader/{time.time_ns()}"
+    with (
+        Program(LEADER, shared_domain.address("n2"), name) as program,
+        shared_domain.connect("n1", default_timeout=PATIENCE_S) as session,
+    ):
+        assert "leads True" == program.says()
+        group = session.join(name, name="next", events=True)
+        program.stop()
+        hangs = until(group, groupsvc.Unresponsive, "leader")
+        assert isinstance(hangs, groupsvc.Unresponsive)
+        assert (False, "leader") == (group.is_oldest, getattr(group.oldest, "name", None))
+        assert group.expel(hangs.provider, reason="does not answer").approved
+        until(group, groupsvc.Left, "leader")
+        assert group.is_oldest
+        program.go_on()
+        assert "leads False" == program.says().rpartition(" ")[0]
+
+
 FORKING = """
 session = groupsvc.connect(address)
 group = session.join(name, name="parent", on_proposal=lambda proposal: Vote.APPROVE, events=True)

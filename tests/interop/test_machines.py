@@ -187,6 +187,29 @@ def test_earlier_messages_without_a_machine(sessions: Connect, name: str) -> Non
         session.join(name, name="future", since=10_000)
 
 
+def test_a_number_of_a_group_that_has_ended_is_not_one_of_the_next(shared_domain: LocalDomain, name: str) -> None:
+    """GS-12: a program comes back with a new session, and what it kept is from before: it is told so."""
+    with shared_domain.connect("n1") as session:
+        group = session.join(name, events=True)
+        for number in range(5):
+            group.multicast(b"old %d" % number)
+        group.flush()
+        last = [event for event in group.events(timeout=0.5) if isinstance(event, groupsvc.Message)][-1]
+        kept = str(last.view.position)
+        group.leave()
+    with shared_domain.connect("n2") as other, shared_domain.connect("n1") as session:
+        others = other.join(name, events=True, timeout=PATIENCE_S)
+        for number in range(20):
+            others.multicast(b"new %d" % number)
+        others.flush()
+        for since in (last.seq, groupsvc.Position.parse(kept)):
+            with pytest.raises(groupsvc.Failed, match="may be another one by now"):
+                session.join(name, since=since)
+        third = [event for event in others.events(timeout=0.5) if isinstance(event, groupsvc.Message)][2]
+        with session.join(name, since=third.view.position) as group:
+            assert b"new 3" == next(event.payload for event in group.events() if isinstance(event, groupsvc.Message))
+
+
 def test_tables_in_asyncio(shared_domain: LocalDomain, name: str) -> None:
     async def scene() -> None:
         one, other = AioTable(), AioTable()

@@ -54,4 +54,4 @@ def test_without_such_a_word_two_of_three_form_nothing() -> None:
     assert 0 == world.marks.get("domain-formed", 0)
     status = world.nodes["n1"].status()
     assert status is not None
-    assert "not formed yet: waits for n3" == status.trouble
+    assert "the domain is not formed yet: waits for n3" == status.trouble

@@ -28,7 +28,17 @@ a clock or touches the machine (``random`` does when used as a module, which is 
 
 CLIENT_VALUES = tuple(
     f"groupsvc.{name}"
-    for name in ("attributes", "errors", "events", "machines", "session_states", "views", "voting", "voting_words")
+    for name in (
+        "attributes",
+        "errors",
+        "events",
+        "machines",
+        "positions",
+        "session_states",
+        "views",
+        "voting",
+        "voting_words",
+    )
 )
 """What both the machine of a session and its users speak of."""
 

@@ -31,6 +31,7 @@ from groupsvc.wire.table_lines import NodeStatus
 from .domain.member import Member
 from .domain.requests import Requests
 from .domain.roster import difference
+from .domain.trouble import Trouble
 from .domain.voter import Voter
 from .effects import Effect
 from .events import ClientFrame, ClientGone, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
@@ -59,9 +60,6 @@ from .records import NO_DOMAIN, NodeRecord, Stored
 from .sessions.sessions import Sessions
 from .turn import Turn
 
-TROUBLES_MAX = 100
-"""Complaints of or about other nodes that are kept for the status; one per node, so there is one each for most."""
-
 
 class Engine:
     """The whole protocol of one node."""
@@ -72,12 +70,13 @@ class Engine:
         self.links = Links(self.turn)
         self.identity = Identity(incarnation, stored.domain)
         self.member = Member(self.turn, parameters, stored.state_id, self.identity, rng, self._declared_down)
-        self.requests = Requests(self.turn, parameters, self.identity, self.member)
+        self.trouble = Trouble(self.turn, parameters, self.member)
+        self.requests = Requests(self.turn, parameters, self.identity, self.member, self.trouble)
         self.groups = NodeGroups(
             Station(self.turn, parameters, self.identity, self.member, self.requests, self.links, rng)
         )
         self.processes = ProcessGroups(self.turn, self.groups, parameters.timers)
-        self.sessions = Sessions(self.turn, self.member, self.requests, self.groups, self.processes, rng)
+        self.sessions = Sessions(self.turn, self.member, self.requests, self.groups, self.processes, rng, self.trouble)
         self.sessions.desk.elsewhere = self._answer
         self.turn.to_session = self.sessions.reply
         self._stored_groups = {stream: log for stream, log in stored.streams.items() if stream != DOMAIN_STREAM}
@@ -88,6 +87,7 @@ class Engine:
             self.voter = Voter(
                 self.turn, parameters, stored, rng, self.identity, self.member.nodes, self.links, self._agrees_with
             )
+        self.trouble.voter = self.voter
         self._voters = frozenset(parameters.all_voters)
         self._handlers: dict[type, Handler] = {
             LeaderAlive: self._on_leader_alive,
@@ -103,8 +103,6 @@ class Engine:
             self._handlers |= self.voter.handlers()
         self._newest: dict[str, int] = {}  # incarnations of the other nodes: what is lower is dropped
         self._seen: dict[str, int] = {}  # the highest that was ever seen in a frame
-        self._heard_at: dict[str, float] = {}
-        self._trouble: dict[str, str] = {}
 
     @property
     def incarnation(self) -> int:
@@ -198,7 +196,7 @@ class Engine:
     def _on_frame(self, frame: PeerFrame) -> None:
         sender = frame.sender
         if sender == self.turn.node:
-            self._note_trouble(sender, "another daemon sends under this node's name")
+            self.trouble.note(sender, "another daemon sends under this node's name")
             return
         if NO_DOMAIN != frame.domain != self.domain != NO_DOMAIN:
             self.turn.mark("foreign-domain")
@@ -221,7 +219,7 @@ class Engine:
         is listed as up is not displaced by a mere frame: it may come from a second machine with the same name,
         started by mistake. The name server decides, and the list tells.
         """
-        self._heard_at[name] = self.turn.now
+        self.trouble.heard(name)
         seen = self._seen.get(name, 0)
         if seen == incarnation == self._newest.get(name):
             return  # as nearly always
@@ -255,7 +253,7 @@ class Engine:
                 self._newest[entry.name] = max(entry.incarnation, self._newest.get(entry.name, 0))
 
     def _on_unwelcome(self, sender: Sender, message: Unwelcome) -> None:
-        self._note_trouble(sender.name, message.reason)
+        self.trouble.note(sender.name, message.reason)
         self.member.on_unwelcome(message)
 
     def _on_goodbye(self, sender: Sender, message: Goodbye) -> None:
@@ -283,22 +281,15 @@ class Engine:
         """Whether a candidate has our essential parameters; if not, both sides say which one differs."""
         found = difference(self.turn.node, self.parameters.essentials(), sender, essentials)
         if found is None:
-            self._trouble.pop(sender, None)
+            self.trouble.forget(sender)
             return True
-        self._note_trouble(sender, found.reason)
+        self.trouble.note(sender, found.reason)
         if self.voter is not None and self.voter.formed:
             self.turn.send(sender, found)
         return False
 
-    def _note_trouble(self, sender: str, text: str) -> None:
-        if self._trouble.get(sender) != text:
-            self._trouble[sender] = text
-            self.turn.journal("trouble", text=text, sender=sender)
-            if len(self._trouble) > TROUBLES_MAX:
-                del self._trouble[next(iter(self._trouble))]
-
     def _on_refused(self, node: str) -> None:
-        self._heard_at.pop(node, None)  # whoever asks for the status need not wait until its silence is long
+        self.trouble.refused(node)
         self.member.lose_leader(node)
         if self.voter is not None:
             self.voter.on_port_refused(node)
@@ -350,9 +341,7 @@ class Engine:
     def status(self, request_id: int, now: float) -> Status:
         """What this daemon knows, for people."""
         member, voter = self.member, self.voter
-        leader = member.leader if member.hears_leader else ""
-        if voter is not None and leader == self.parameters.node and voter.office is None:
-            leader = ""  # it has just left office, and the member in it has not noticed yet
+        leader = self.trouble.leader
         role = "node"
         if voter is not None:
             role = "name server" if voter.office is not None else "voter" if voter.formed else "blank voter"
@@ -372,29 +361,8 @@ class Engine:
             list_version=member.list_version,
             lease_left=max(0.0, member.lease_until - now) if math.isfinite(member.lease_until) else 0.0,
             suspended=member.isolated,
-            trouble=self._trouble_in_words(leader),
+            trouble=self.trouble.in_words or self.groups.trouble,
             nodes=nodes,
             applied=voter.directory.applied if voter else 0,
             stable=voter.server.stable if voter else 0,
         )
-
-    def _trouble_in_words(self, leader: str) -> str:
-        if self.turn.oldest_write_age > self.parameters.timers.leader_silent:
-            return f"a write has been under way for {self.turn.oldest_write_age:.1f} s: is the disk full or hung?"
-        if not leader and self.voter is not None:
-            if text := "; ".join(text for _, text in sorted(self._trouble.items())):
-                return text
-            silent = self.parameters.timers.leader_silent * 2
-            return self.voter.trouble(
-                [
-                    name
-                    for name in self.parameters.all_voters
-                    if name != self.turn.node and self.turn.now - self._heard_at.get(name, -math.inf) > silent
-                ]
-            )
-        if not leader:
-            return "no name server answers"
-        if not self.member.isolated:
-            return self.groups.trouble
-        waits = f"{leader} does not acknowledge this node: it has not been let in, or their addresses are mixed up"
-        return self.member.trouble or "; ".join(text for _, text in sorted(self._trouble.items())) or waits

@@ -13,7 +13,7 @@ import msgspec
 from groupsvc.wire.codec import Codec
 from groupsvc.wire.kinds import Kind
 
-from .groups.papers import Paper, Waiter
+from .groups.papers import Paper, Silent, Waiter
 from .stream.entries import Piece
 from .views import AttributeValue, NodeId, View, Views
 
@@ -564,11 +564,15 @@ class ForChair(StreamMessage):
 
 
 class Votes(ForChair, tag=int(Kind.VOTES)):
-    """All that the providers of my node have voted so far in this phase of a ballot."""
+    """All that the providers of my node have voted so far in this phase of a ballot.
+
+    ``silent``: those who have not, and do not answer, each with the number of the entry that announced it.
+    """
 
     ballot: int
     phase: int
     papers: tuple[Paper, ...]
+    silent: tuple[Silent, ...] = ()
 
 
 class Waits(ForChair, tag=int(Kind.WAITS)):

@@ -27,6 +27,7 @@ from groupsvc.errors import (
     UsageError,
 )
 from groupsvc.events import Event, Message, Overrun, Proposed
+from groupsvc.positions import Numberings, Position
 from groupsvc.sansio import asking
 from groupsvc.sansio.applying import MachineDue, Restore
 from groupsvc.sansio.asking import Start
@@ -109,7 +110,8 @@ class Application:
         self.parts: dict[int, Part] = {}
         self.on_their_way: dict[int, Callable[[LocalConnection], None]] = {}  # by the id of the request
         self.kept_tables: dict[str, SimulatedTable] = {}  # by group, of parts of this process that are over
-        self.read_upto: dict[str, int] = {}  # by group, the last message that this process has read
+        self.read_upto: dict[str, Position] = {}  # by group, the last message that this process has read
+        self._numberings = Numberings()  # what this process knows of groups, whatever becomes of its sessions
         self.open_calls: dict[int, tuple[str, dict[str, Any]]] = {}
         self.calls = 0
         self.failed_calls = 0  # those that did not end well
@@ -130,7 +132,7 @@ class Application:
         self.is_running, self.is_stopped = True, False
         self.now, self.reads_again_at = -math.inf, -math.inf
         self.connections, self._inbox, self._noticed = [], [], []
-        self.kept_tables, self.read_upto = {}, {}
+        self.kept_tables, self.read_upto, self._numberings = {}, {}, Numberings()
         self.write("process_began", {"life": self.life})
 
     def end(self, why: str, daemon_after: float) -> None:
@@ -186,7 +188,7 @@ class Application:
         """A new session, on a new connection."""
         self.session += 1
         self.on_their_way.clear()
-        self.machine = SessionMachine(self.name, self._cast)
+        self.machine = SessionMachine(self.name, self._cast, self._numberings)
         self._opening = self.invoke("open_session", {"session": self.session})
         self._knock(self.life, self.session)
 
@@ -460,7 +462,7 @@ class Application:
         if not self.all.pen.told(self, part.m, part.group, event):
             return
         if isinstance(event, Message):
-            self.read_upto[part.name] = event.seq
+            self.read_upto[part.name] = event.view.position
             if event.seq < part.began_with:
                 self.all.mark("app-told-earlier")
             self._look_for_own(part, event)

@@ -13,8 +13,9 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from groupsvc.attributes import Batch, GroupAttributes, Phases
-from groupsvc.errors import OutcomeUnknown
+from groupsvc.errors import Failed, OutcomeUnknown
 from groupsvc.machines import CHECKPOINT, Since
+from groupsvc.positions import Position
 from groupsvc.sansio import asking
 from groupsvc.sansio.event_buffer import EventBuffer
 from groupsvc.sansio.membership_machine import Membership
@@ -132,14 +133,18 @@ class Deeds:
         name, data = f"{app.name}#{app.values}", app.new_value()
         table, since = self._begins_with(app, group)
         kept = 0 if table is None else table.group
+        # Every other one knows nothing of positions; that is as good, as long as its process lives.
+        said = since.seq if isinstance(since, Position) and since.seq % 2 else since
         start = asking.join(
             machine, group, name=name, attributes=self.attributes[group], create=create, data=data,
-            on_proposal=on_proposal, events=True, machine_of=table, since=since,
+            on_proposal=on_proposal, events=True, machine_of=table, since=said,
         )  # fmt: skip
 
         def ends(verdict: str, result: Any) -> dict[str, Any]:
             if isinstance(result, OutcomeUnknown):
                 self.all.came_too_late.add(name)
+            if isinstance(since, Position) and type(result) is Failed:
+                self.all.mark("app-not-kept")
             if verdict != "ok":
                 return {}
             assert isinstance(result, Membership)
@@ -148,13 +153,15 @@ class Deeds:
             return app.began(app.enter(result, votes, buffer, table))
 
         args: dict[str, Any] = {"name": group, "as": name, "data": text(data), "votes": votes, "create": create}
-        if since is not None:
+        if isinstance(since, Position):
+            args["since"], args["since_in"] = since.seq, since.numbering[0]
+        elif since is not None:
             args["since"] = since if isinstance(since, int) else since.value
         if table is not None:
             args["table"] = kept
         app.call("join_group", start, args, self._timeout(), ends)
 
-    def _begins_with(self, app: Application, group: str) -> tuple[SimulatedTable | None, Since | int | None]:
+    def _begins_with(self, app: Application, group: str) -> tuple[SimulatedTable | None, Since | Position | int | None]:
         """The table that it brings, if any, and since when it wants to know; a kept one goes on where it stands."""
         rng = self.table_rng
         if group in self.tables:

@@ -32,6 +32,7 @@ OPS: dict[str, str] = {
     "session": "event",
     "vote": "event",
     "vote_sent": "event",
+    "vote_taken": "event",
     "told": "event",
     "table": "event",
     "at_barrier": "event",

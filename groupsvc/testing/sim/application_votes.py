@@ -1,6 +1,7 @@
 """How a simulated application votes: through the library, or past it, where no program could.
 
 Each vote is a line. What the library refuses says so, and so does what nobody waits for (``stray``): it must not count.
+That a daemon has taken one is another line: from then on it counts, whatever becomes of who cast it.
 """
 
 from __future__ import annotations
@@ -75,6 +76,20 @@ def _may_be_open(connection: LocalConnection, vote: CastVote) -> bool:
         return True
     ballots = [local.group.ballot for local in processes._by_name.values()]
     return any(one is not None and (one.id, one.phase) == (vote.ballot, vote.phase) for one in ballots)
+
+
+def note_taken(app: Application, connection: LocalConnection, vote: CastVote) -> None:
+    """A vote has come to the daemon of its node; if that will send it to the leader, it is written down."""
+    processes: Any = getattr(connection.node.engine, "processes", None)
+    part = next((one for one in app.parts.values() if one.membership.number == vote.member), None)
+    local = None if processes is None or part is None else processes._by_id.get(part.group)
+    if part is None or local is None or part.membership.my_id is None:
+        return
+    running = local.group.ballot
+    is_open = running is not None and (running.id, running.phase) == (vote.ballot, vote.phase)
+    if is_open and vote.member in local._box._papers:
+        args = {"provider": text_of(part.membership.my_id), "ballot": vote.ballot, "phase": vote.phase}
+        app.write("vote_taken", {"m": part.m, **args}, group=part.group)
 
 
 def _paper(part: Part, ballot: int, phase: int, answer: Answer | None) -> dict[str, Any]:

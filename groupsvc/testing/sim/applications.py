@@ -2,7 +2,8 @@
 
 Beside what their daemons suffer (``nemeses``), they have troubles of their own, drawn from the seed: a connection
 breaks, and each side notices in its own time; a process is killed and started again; it is stopped, for longer than any
-lease; it reads too slowly. When its machine is off, it is, too.
+lease; it reads too slowly; its code that answers is stuck, which its library says, while other code of it goes on and
+votes. When its machine is off, it is, too.
 
 An application does not know which group it is in, only its name: a group can end, and another one be formed under the
 same name. The harness notes the id when a daemon says that somebody has joined, so that the checkers know.
@@ -17,15 +18,17 @@ import attrs
 
 from groupsvc import events
 from groupsvc.errors import Rejected
+from groupsvc.sansio.session_machine import SessionMachine
 from groupsvc.voting import Counted, Outcome
 from groupsvc.voting_words import DefaultCast
-from groupsvc.wire.client_messages import AnyClientReply, ClientReply, JoinedAs, Subscribed
-from groupsvc.wire.limits import EVENTS_MAX
+from groupsvc.wire.client_messages import AnyClientReply, CastVote, ClientReply, ClientRequest, JoinedAs, Subscribed
+from groupsvc.wire.limits import EVENTS_MAX, RESPONSIVE_S
 
 from .application import Application, Part
 from .application_barriers import Attendance
 from .application_deeds import Deeds
 from .application_lines import Pen
+from .application_votes import note_taken
 from .local_connection import LocalConnection
 
 if TYPE_CHECKING:
@@ -37,6 +40,9 @@ FIRST_CONNECTION = 1_000_000
 
 TROUBLES = ("app-break", "app-kill", "app-stop", "app-slow")
 """What befalls an application; the lines and marks of each begin with its name."""
+
+STUCK = "app-stuck"
+"""One that was thought of later, and is drawn apart."""
 
 FENCE_BITS = 20
 """The lower part of a fence counts changes of membership within a view, the rest is the view's."""
@@ -60,6 +66,7 @@ class ApplicationHabits:
     earlier: float = 0.0  # share of joins to other groups that ask for earlier messages
     trouble_s: float = 10.0  # mean pause between two troubles of one application; 0: they have none
     troubles: tuple[str, ...] = TROUBLES
+    stuck_s: float = 0.0  # mean pause between two times that the code which answers is stuck; 0: it never is
 
 
 class Applications:
@@ -79,6 +86,7 @@ class Applications:
         self._group_of: dict[tuple[str, int, int], int] = {}
         self.deeds = Deeds(self, rng)
         self.attendance = Attendance(self)
+        self._stuck_rng = random.Random(f"{world.seed}/applications that are stuck")
         self.all = [
             Application(self, f"app-{number}", world.nodes[rng.choice(world.names)])
             for number in range(1, habits.count + 1)
@@ -87,6 +95,8 @@ class Applications:
             world.push(rng.random(), self._begin, app, None)
             if habits.trouble_s:
                 world.push(rng.expovariate(1.0 / habits.trouble_s), self._trouble, app, None)
+            if habits.stuck_s:
+                world.push(self._stuck_rng.expovariate(1.0 / habits.stuck_s), self._get_stuck, app, None)
 
     def at(self, node: Node, name: str) -> Application:
         """An application that runs now, and does only what it is told."""
@@ -156,6 +166,21 @@ class Applications:
             world.fault(what, "begin", target=app.name)
             self.break_connection(app)
 
+    def _get_stuck(self, app: Application, _: object) -> None:
+        """Its code that answers has been busy for so long that its library says so from now on, for a while."""
+        if self.quiet:
+            return
+        rng, world = self._stuck_rng, self.world
+        world.push(world.t + rng.expovariate(1.0 / self.habits.stuck_s), self._get_stuck, app, None)
+        machine, lasts_s = app.machine, rng.uniform(0.3, 4.0)
+        if machine is not None and app.is_running and not app.is_stopped:
+            world.fault(STUCK, "begin", target=app.name)
+            machine.busy_since = app.clock() - RESPONSIVE_S
+            world.push(world.t + lasts_s, self._works_again, machine, None)
+
+    def _works_again(self, machine: SessionMachine, _: object) -> None:
+        machine.busy_since = None
+
     def break_connection(self, app: Application) -> None:
         """Its connection breaks; each side notices in its own time."""
         rng, connection = self.rng, app.connection
@@ -179,6 +204,8 @@ class Applications:
             for connection in app.connections:
                 connection.hurry()
             app.reads_again_at = app.clock() if app.is_running else app.reads_again_at
+            if app.machine is not None:
+                app.machine.busy_since = None
             for part in app.parts.values():
                 if part.membership.buffer is not None:
                     part.membership.buffer._limit = EVENTS_MAX
@@ -195,6 +222,12 @@ class Applications:
         connection = LocalConnection(app, app.node, self._last_connection)
         self._connections[connection.number] = connection
         return connection
+
+    def has_arrived(self, connection: LocalConnection, request: ClientRequest) -> None:
+        """What one of them has said has come to its daemon, which has dealt with it, unless it stands still."""
+        app = connection.application
+        if isinstance(request, CastVote) and connection is app.connection:
+            note_taken(app, connection, request)
 
     def replied(self, node: Node, number: int, message: ClientReply, at: float) -> None:
         """A daemon says something to one of them."""

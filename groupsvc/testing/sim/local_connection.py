@@ -56,6 +56,7 @@ class LocalConnection:
             if node.process == self.daemon:
                 self.application.arrives(self, request)
                 node.client_says(self.number, request)
+                self.application.all.has_arrived(self, request)
 
     # --- From the daemon ---
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .applications import TROUBLES
+from .applications import STUCK, TROUBLES
 from .nemeses import BY_NAME
 
 FAULT_MARKS: tuple[str, ...] = tuple(f"fault {name}" for name in BY_NAME)
@@ -36,12 +36,12 @@ GROUP_MARKS: tuple[str, ...] = (
 """The same for groups."""
 
 APPLICATION_MARKS: tuple[str, ...] = (
-    *(f"fault {name}" for name in TROUBLES),
+    *(f"fault {name}" for name in (*TROUBLES, STUCK)),
     "app-ballot-across-views", "app-batch-of-joins", "app-closed", "app-connected", "app-default-failed",
     "app-default-late", "app-default-raised", "app-default-unresponsive", "app-join-withdrawn-after-approval",
     "app-late-vote", "app-left-expelled",
     "app-left-failure", "app-left-goodbye", "app-left-leave", "app-left-node_failure", "app-left-overrun", "app-lost",
-    "app-missed", "app-not-resumed", "app-stray-vote", "app-suspended",
+    "app-missed", "app-not-kept", "app-not-resumed", "app-stray-vote", "app-suspended",
     "app-table-goes-on", "app-table-restored", "app-told-earlier", "app-unresponsive", "session-left-behind",
     "session-resumed",
 )  # fmt: skip

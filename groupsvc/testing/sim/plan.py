@@ -95,6 +95,7 @@ def draw_applications(seed: int) -> ApplicationHabits:
         return ApplicationHabits()
     later = random.Random(f"plan of tables of applications/{seed}")  # they were thought of later
     barriers = random.Random(f"plan of barriers of applications/{seed}").choice([0, 0, 1, 2, 3])  # and they after that
+    latest = random.Random(f"plan of applications that are stuck/{seed}")
     return ApplicationHabits(
         barriers=barriers,
         tables=later.choice([0.0, 0.0, 0.5, 1.0]),
@@ -106,6 +107,7 @@ def draw_applications(seed: int) -> ApplicationHabits:
         burst=rng.choice([1, 4, 10]),
         watch=rng.choice([0.0, 0.2]),
         trouble_s=rng.choice([0.0, 5.0, 12.0]),
+        stuck_s=latest.choice([0.0, 0.0, 3.0]),
     )
 
 

@@ -54,6 +54,10 @@ class Tale:
         """It voted."""
         self._line("vote", "event", {"m": 1, "provider": ME, "ballot": 10, "phase": phase, "vote": vote, **more})
 
+    def taken(self, phase: int) -> None:
+        """Its daemon has the vote of the other one."""
+        self._line("vote_taken", "event", {"m": 1, "provider": OTHER, "ballot": 10, "phase": phase})
+
     def rejected(self, seq: int, phases: int, *votes: list[str], state: str = "red") -> None:
         """The ballot ended."""
         ended = {
@@ -66,10 +70,14 @@ class Tale:
         }
         self.told(seq, "ended", {**PROPOSAL, **ended})
 
-    def found(self, **known: tuple[int, int]) -> list[str]:
-        """What the checker makes of it; ``known``: how far the leader knew the group, by the number of an entry."""
+    def found(self, at: dict[int, float] | None = None, **known: tuple[int, int]) -> list[str]:
+        """What the checker makes of it; ``known``: how far the leader knew the group, by the number of an entry.
+
+        ``at``: when these entries were ordered and delivered; each line is a second after the one before it.
+        """
         by_entry: Known = {(GROUP, int(seq[1:])): what for seq, what in known.items()}
-        return [violation.invariant for violation in g3(Stories(self.lines), {}, {}, by_entry)]
+        times = {(GROUP, seq): t for seq, t in (at or {}).items()}
+        return [violation.invariant for violation in g3(Stories(self.lines), times, times, by_entry)]
 
 
 def _second_phase() -> Tale:
@@ -140,6 +148,27 @@ def test_who_does_not_answer_is_not_waited_for_once_the_leader_knows(
     tale.told(11, "responsive", {"provider": OTHER, "does": False})
     tale.rejected(12, 1, [ME, "reject", ""], [OTHER, "approve", why])
     assert expected == tale.found(s12=known)
+
+
+@pytest.mark.parametrize(
+    "announced, ruled, expected",
+    [
+        (4.1, 4.2, ["G5"]),
+        (3.9, 4.2, []),  # the vote came when everybody could have known
+        (4.1, 5.0, []),  # the time was over: two seconds
+    ],
+)
+def test_a_vote_that_was_cast_before_its_caster_was_said_not_to_answer_counts(
+    announced: float, ruled: float, expected: list[str]
+) -> None:
+    """GS-27: its daemon took the vote at four; that it does not answer is entry 11, and the ruling 12."""
+    tale = Tale()
+    tale.phase(1, 10)
+    tale.vote(1, "reject")
+    tale.taken(1)
+    tale.told(11, "responsive", {"provider": OTHER, "does": False})
+    tale.rejected(12, 1, [ME, "reject", ""], [OTHER, "approve", "unresponsive"])
+    assert expected == tale.found({10: 3.0, 11: announced, 12: ruled}, s12=(11, 11))
 
 
 def test_that_somebody_does_not_answer_is_said_once() -> None:

@@ -154,7 +154,8 @@ def test_no_daemon_says_how_to_start_one(tmp_path: Path, capsys: pytest.CaptureF
 
 @pytest.mark.parametrize(
     "arguments", [["nonsense"], ["status", "--nonsense"], ["dev", "--nodes", "0"], ["dev", "--nodes", "x"], ["look-up"],
-                  ["look-up", "\udcff\udcfe"], ["look-up", "x" * 201], ["hand-over", "n\0"]]
+                  ["look-up", "\udcff\udcfe"], ["look-up", "x" * 201], ["hand-over", "n\0"],
+                  ["hand-over", ""]]
 )  # fmt: skip
 def test_a_wrong_command_line_is_refused_by_argparse(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -32,3 +33,11 @@ def session(daemon: DaemonOnASocket) -> Iterator[groupsvc.Session]:
     """A blocking one with it."""
     with groupsvc.connect(daemon.address, name="test") as session:
         yield session
+
+
+@pytest.fixture
+def reported(monkeypatch: pytest.MonkeyPatch) -> list[BaseException | None]:
+    """The errors that ``threading.excepthook`` was told of."""
+    errors: list[BaseException | None] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: errors.append(args.exc_value))
+    return errors

@@ -320,3 +320,6 @@ ERRORS = {
 }
 
 OTHER_NAMES = ("MANUAL", "NOW", "CHECKPOINT", "GroupInfo", "DomainStatus", "MessageId", "limits", "GroupAttributes")
+
+LIMITS = ("outstanding_max", "events_max")
+"""In ``groupsvc.limits``."""

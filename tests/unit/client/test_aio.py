@@ -34,6 +34,23 @@ async def came(daemon: DaemonOnASocket, kind: type[wire.AnyClientRequest], count
     return found[-1]
 
 
+def test_who_is_suspended_does_not_believe_that_it_leads() -> None:
+    """K2: who is oldest is known as it was; but nobody vouches for it."""
+
+    async def scene(daemon: DaemonOnASocket, session: aio.Session) -> None:
+        async with session.join("db", events=True) as group:
+            assert group.is_oldest
+            for said, kind, good_for in (("suspended", groupsvc.Suspended, 0.0), ("resumed", groupsvc.Resumed, 10.0)):
+                daemon.memory.good_for = good_for
+                daemon.tell(wire.SessionNews(said, ""))  # type: ignore[arg-type]
+                async for event in group.events(timeout=PATIENCE_S):
+                    if isinstance(event, kind):
+                        break
+                assert ((said == "resumed"), group.me) == (group.is_oldest, group.oldest)
+
+    play(scene)
+
+
 def test_join_propose_read_leave() -> None:
     async def scene(daemon: DaemonOnASocket, session: aio.Session) -> None:
         assert ("n1", "n1/7/5", SessionState.CONNECTED) == (session.node, session.id, session.state)
@@ -85,7 +102,7 @@ def test_messages_of_one_turn_of_the_loop_go_together_and_come_back_in_order() -
 def test_too_many_on_their_way() -> None:
     async def scene(daemon: DaemonOnASocket, session: aio.Session) -> None:
         group = await session.join("db")
-        for _ in range(groupsvc.limits.OUTSTANDING_MAX):
+        for _ in range(groupsvc.limits.outstanding_max):
             group.multicast_nowait(b"x")
         with pytest.raises(groupsvc.WouldBlock):
             group.multicast_nowait(b"x")

@@ -13,14 +13,6 @@ from groupsvc.wire import client_messages as wire
 from tests.unit.client.daemon_on_a_socket import PATIENCE_S, DaemonOnASocket
 
 
-@pytest.fixture
-def reported(monkeypatch: pytest.MonkeyPatch) -> list[BaseException | None]:
-    """The errors that ``threading.excepthook`` was told of."""
-    errors: list[BaseException | None] = []
-    monkeypatch.setattr(threading, "excepthook", lambda args: errors.append(args.exc_value))
-    return errors
-
-
 class TestCallbacks:
     """One at a time, on a thread of their own, and they may call the API."""
 

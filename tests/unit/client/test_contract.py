@@ -14,6 +14,7 @@ import pytest
 import groupsvc
 from groupsvc import aio
 from groupsvc.tables import AioTable, Table
+from groupsvc.wire import limits as wire_limits
 from tests.unit.client import contract
 
 RECIPES = ("Lock", "Semaphore", "ReadWriteLock", "Election", "Counter", "Latch", "Party")
@@ -189,3 +190,15 @@ def test_every_name_is_exported() -> None:
     names = {*contract.FIELDS, *contract.WORDS, *contract.ERRORS, *contract.OTHER_NAMES, *WITH_METHODS, "connect"}
     assert names <= set(groupsvc.__all__)
     assert {*WITH_METHODS, "connect"} <= set(aio.__all__)
+
+
+def test_limits_have_the_names_of_the_contract_and_no_second_ones() -> None:
+    """In capitals they are constants of the protocol, and those are elsewhere."""
+    assert set(contract.LIMITS) <= set(groupsvc.limits.__all__)
+    assert (wire_limits.OUTSTANDING_MAX, wire_limits.EVENTS_MAX) == (
+        groupsvc.limits.outstanding_max,
+        groupsvc.limits.events_max,
+    )
+    assert [] == [name for name in dir(groupsvc.limits) if name.isupper()]
+    for name in groupsvc.limits.__all__:
+        assert getattr(wire_limits, name.upper()) == getattr(groupsvc.limits, name)

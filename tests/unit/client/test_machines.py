@@ -14,7 +14,8 @@ from msgspec.structs import replace
 import groupsvc
 from groupsvc import aio, events
 from groupsvc.errors import Lost, OutcomeUnknown, UsageError
-from groupsvc.machines import CHECKPOINT, NOT_KNOWN, NOW, Homes, Numbering, homes
+from groupsvc.machines import CHECKPOINT, NOW, Homes, homes
+from groupsvc.positions import NOT_KNOWN, Numbering
 from groupsvc.sansio import applying, asking
 from groupsvc.sansio.applying import MachineDue
 from groupsvc.sansio.membership_machine import Membership
@@ -238,6 +239,35 @@ class TestCheckpoints:
         line.tell(messages(b"one", seq=7))
         run(line)
         assert ([b"one"], False) == (machine.said, membership.has_ended)
+
+    def test_an_error_in_snapshot_is_shown_as_that_of_any_callback(self, reported: list[BaseException | None]) -> None:
+        """Nothing else would tell that this program never takes a checkpoint."""
+        machine = Journal()
+        machine.blocks = ["text"]  # type: ignore[list-item]
+        with daemon_on_a_socket() as daemon, groupsvc.connect(daemon.address) as session:
+            group = session.join("db", machine=machine)
+            daemon.tell(wire.SnapshotWanted(1, 6))
+            group.multicast(b"behind it")
+            group.flush()
+            assert not group.ended
+        assert ["snapshot() gave a str; its blocks must be bytes"] == [str(error) for error in reported]
+
+    def test_in_asyncio_the_loop_shows_it(self) -> None:
+        async def scene(daemon: DaemonOnASocket) -> list[str]:
+            shown: list[str] = []
+            asyncio.get_running_loop().set_exception_handler(lambda loop, context: shown.append(context["message"]))
+            machine = Journal()
+            machine.blocks = ["text"]  # type: ignore[list-item]
+            async with aio.connect(daemon.address) as session:
+                group = await session.join("db", machine=machine)
+                daemon.tell(wire.SnapshotWanted(1, 6))
+                await group.multicast(b"behind it")
+                await group.flush()
+            return shown
+
+        with daemon_on_a_socket() as daemon:
+            shown = asyncio.run(scene(daemon))
+        assert ["groupsvc: no checkpoint was taken: snapshot() raised an error"] == shown
 
 
 class TestJoining:

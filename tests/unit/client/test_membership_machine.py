@@ -10,7 +10,6 @@ import pytest
 from groupsvc import events
 from groupsvc.attributes import GroupAttributes, Phases, attributes_of, stated
 from groupsvc.errors import Lost, OutcomeUnknown, Rejected, TimedOut, UsageError
-from groupsvc.limits import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
 from groupsvc.sansio import asking
 from groupsvc.sansio.event_buffer import EventBuffer
 from groupsvc.sansio.own_messages import GATHER_MAX
@@ -19,6 +18,7 @@ from groupsvc.voting import MANUAL, Answer
 from groupsvc.voting_words import Cause, DefaultCast, Reason, Vote
 from groupsvc.wire import client_messages as wire
 from groupsvc.wire import notices
+from groupsvc.wire.limits import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
 from tests.unit.client.daemon_in_memory import NODE, Line
 from tests.unit.client.scenes import HOW, done, join, kinds, multicast, propose
 from tests.unit.client.scenes import events as taken

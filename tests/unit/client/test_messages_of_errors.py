@@ -40,12 +40,12 @@ def voter(daemon: DaemonOnASocket, session: groupsvc.Session) -> groupsvc.Propos
 class TestTooLarge:
     """Refused before anything is sent, with the limit by its name."""
 
-    SIZE = limits.PAYLOAD_BYTES_MAX + 1
+    SIZE = limits.payload_bytes_max + 1
 
     def test_a_message(self, session: groupsvc.Session) -> None:
         group = session.join("db")
         expected = (
-            "a payload for group 'db' has 4194305 bytes, more than the 4194304 allowed (limits.PAYLOAD_BYTES_MAX);"
+            "a payload for group 'db' has 4194305 bytes, more than the 4194304 allowed (limits.payload_bytes_max);"
             " send it in parts"
         )
         calls: list[Call] = [
@@ -60,7 +60,7 @@ class TestTooLarge:
     def test_a_state_value(self, session: groupsvc.Session) -> None:
         group = session.join("db")
         expected = (
-            "a state value for group 'db' has 4194305 bytes, more than the 4194304 allowed (limits.PAYLOAD_BYTES_MAX);"
+            "a state value for group 'db' has 4194305 bytes, more than the 4194304 allowed (limits.payload_bytes_max);"
             " keep what is large elsewhere, and its name here"
         )
         assert expected == error_of(groupsvc.UsageError, lambda: group.propose_state(bytes(self.SIZE)))
@@ -68,16 +68,16 @@ class TestTooLarge:
     def test_data_of_a_provider(self, session: groupsvc.Session) -> None:
         expected = (
             "the data of a provider for group 'db' has 65537 bytes, more than the 65536 allowed"
-            " (limits.PROVIDER_DATA_BYTES_MAX); keep what is large elsewhere, and its name here"
+            " (limits.provider_data_bytes_max); keep what is large elsewhere, and its name here"
         )
-        large = bytes(limits.PROVIDER_DATA_BYTES_MAX + 1)
+        large = bytes(limits.provider_data_bytes_max + 1)
         assert expected == error_of(groupsvc.UsageError, lambda: session.join("db", data=large))
 
     def test_what_goes_with_a_vote(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
         proposal = voter(daemon, session)
         expected = (
             "cannot vote on a change of the state value in group 'db': message has 4194305 bytes, more than the 4194304"
-            " allowed (limits.PAYLOAD_BYTES_MAX)"
+            " allowed (limits.payload_bytes_max)"
         )
         assert expected == error_of(groupsvc.UsageError, lambda: proposal.vote(Vote.APPROVE, message=bytes(self.SIZE)))
 
@@ -314,7 +314,7 @@ WRONG: dict[str, tuple[Callable[[groupsvc.Session, groupsvc.Group], object], str
     ),
     "a second membership of one name": (
         lambda session, group: session.join("db"),
-        "this session is in group 'db' already under the name ''; give another name",
+        "this session is in group 'db' already, without a name; give the second one a name",
     ),
 }
 

@@ -198,6 +198,14 @@ class TestCalls:
         assert isinstance(error, OutcomeUnknown)
         assert ("n1/2/7",) == error.ids
 
+    def test_who_waits_without_a_connection_is_told_so(self, line: Line) -> None:
+        """It is not the daemon that is slow."""
+        answered = begin(line, asking.status(line.machine), 2.0)
+        line.machine.disconnected(1.0)
+        line.machine.tick(2.6)
+        assert isinstance(answered.error, TimedOut)
+        assert "the connection to the daemon broke, and it could not be reached again in time" in str(answered.error)
+
     def test_no_answer_to_a_change_may_have_happened_and_the_deadline_is_the_daemons_and_a_little(
         self, line: Line
     ) -> None:

@@ -65,7 +65,7 @@ class TestRows:
                       write("put", "large", b"y" * VALUE_BYTES_MAX))  # fmt: skip
         blocks = list(rows.snapshot())
         assert len(blocks) > 3
-        assert max(map(len, blocks)) <= groupsvc.limits.CHECKPOINT_BLOCK_BYTES_MAX
+        assert max(map(len, blocks)) <= groupsvc.limits.checkpoint_block_bytes_max
         assert sorted(map(len, blocks))[-2] <= 2 * BLOCK_BYTES
         restored = Rows()
         restored.restore(blocks)
@@ -75,14 +75,16 @@ class TestRows:
         rows = Rows()
         names = (chr(0x4E00 + number // 300) + chr(0x4E00 + number % 300) for number in range(90_000))
         rows.restore([_encoder.encode([Row(name, b"", 1 << 32) for name in names])])
-        assert max(map(len, rows.snapshot())) <= groupsvc.limits.CHECKPOINT_BLOCK_BYTES_MAX
+        assert max(map(len, rows.snapshot())) <= groupsvc.limits.checkpoint_block_bytes_max
 
     def test_restoring_forgets_what_was_there(self) -> None:
         rows = filled(write("put", "a", b"1"))
         rows.restore(())
         assert {} == dict(rows)
 
-    def test_every_change_is_told_also_those_of_a_restored_checkpoint(self) -> None:
+    def test_every_change_is_told_also_those_of_a_restored_checkpoint(
+        self, reported: list[BaseException | None]
+    ) -> None:
         told: list[tuple[str, bytes | None]] = []
 
         def on_change(key: str, value: bytes | None) -> None:
@@ -96,6 +98,7 @@ class TestRows:
         rows.restore(list(filled(write("put", "b", b"2")).snapshot()))
         assert [("a", b"1"), ("a", None), ("b", b"2")] == told
         assert {"b": b"2"} == dict(rows)
+        assert [RuntimeError] * 3 == [type(error) for error in reported]
 
     def test_iterating_is_safe_while_others_write(self) -> None:
         rows = filled(*(write("put", f"k{number}", b"1") for number in range(2_000)))
@@ -187,6 +190,33 @@ class TestTable:
             assert "inside a callback" in found[0]
             assert {"a": b"1", "c": b"1"} == dict(table), "what is refused is not written"
 
+    @pytest.mark.parametrize("error", [ZeroDivisionError("broken code"), SystemExit("broken code")])
+    def test_an_error_in_on_change_is_shown_as_that_of_any_callback_and_the_table_goes_on(
+        self, error: BaseException, reported: list[BaseException | None], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Also one of ``sys.exit()``: in a thread it ends no program."""
+
+        def on_change(key: str, value: bytes | None) -> None:
+            raise error
+
+        with daemon_on_a_socket() as daemon, groupsvc.connect(daemon.address) as session:
+            table = Table(on_change)
+            group = session.join("db", machine=table)
+            table.put("a", b"1")
+            table.put("b", b"1")
+            assert {"a": b"1", "b": b"1"} == dict(table)
+            assert not group.ended
+        shown = [one.__cause__ if isinstance(one, groupsvc.UsageError) else one for one in reported]
+        assert [error, error] == shown
+        assert "on_change('a') raised an error" in caplog.text
+
+    def test_a_value_that_is_no_bytes_is_told_without_a_group(self) -> None:
+        """Also before there is one."""
+        with pytest.raises(groupsvc.UsageError) as caught:
+            Table().put("a", "text")  # type: ignore[arg-type]
+        assert "a value of a table is a str; encode it to bytes first" == str(caught.value)
+        assert caught.value.group is None
+
     def test_a_wrong_timeout_writes_nothing(self) -> None:
         with daemon_on_a_socket() as daemon, groupsvc.connect(daemon.address) as session:
             table = Table()
@@ -203,7 +233,7 @@ class TestTable:
         with daemon_on_a_socket(silent) as daemon, groupsvc.connect(daemon.address) as session:
             table = Table()
             group = session.join("db", machine=table)
-            for _ in range(groupsvc.limits.OUTSTANDING_MAX):
+            for _ in range(groupsvc.limits.outstanding_max):
                 group.multicast_nowait(b"x")
             began = time.monotonic()
             with pytest.raises(groupsvc.TimedOut):
@@ -236,6 +266,25 @@ class TestTable:
                 await group.flush()
                 assert (b"2", b"1") == (table["k1"], table["last"])
                 assert await table.sync() >= 100
+
+        with daemon_on_a_socket() as daemon:
+            asyncio.run(scene(daemon.address))
+
+    def test_an_error_in_on_change_is_shown_by_the_loop(self) -> None:
+        async def scene(address: str) -> None:
+            shown: list[object] = []
+            asyncio.get_running_loop().set_exception_handler(lambda loop, context: shown.append(context))
+            error = ZeroDivisionError("broken code")
+
+            def on_change(key: str, value: bytes | None) -> None:
+                raise error
+
+            async with aio.connect(address) as session:
+                table = AioTable(on_change)
+                await session.join("db", machine=table)
+                await table.put("a", b"1")
+                assert {"a": b"1"} == dict(table)
+            assert [{"message": "groupsvc: on_change('a') raised an error", "exception": error}] == shown
 
         with daemon_on_a_socket() as daemon:
             asyncio.run(scene(daemon.address))

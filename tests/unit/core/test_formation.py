@@ -38,7 +38,7 @@ def test_a_domain_is_formed_only_when_every_voter_answers() -> None:
     trio.boot("A", "B")
     trio.run(6.0)
     assert [] == trio.leaders
-    assert "not formed yet: waits for C" == trio.status("A").trouble
+    assert "the domain is not formed yet: waits for C" == trio.status("A").trouble
     trio.boot("C")
     trio.run(4.0)
     assert 1 == len(trio.leaders)

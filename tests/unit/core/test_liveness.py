@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvcd.core.peer_messages import Held
+from groupsvcd.core.peer_messages import Alive, AliveAck, Held, Order, PeerMessage, Repair
 from tests.unit.core.trio import Trio
 
 
@@ -116,3 +116,28 @@ def test_the_only_voter_that_cannot_write_declares_nobody_down() -> None:
     trio.run(2.0)
     assert [] == trio.lines("node_down")
     assert not trio.engines["B"].member.isolated
+
+
+def test_who_is_about_to_be_declared_down_is_given_no_lease() -> None:
+    """K2. D was silent for too long, and A has ordered that it is down; nobody holds that yet when D answers again.
+
+    Whoever leads next may find the entry, and then D is down for all, though it believed otherwise by its own clock.
+    """
+    trio = Trio.in_service(others="D")
+    (leader,) = trio.leaders
+    is_away = True
+
+    def loses(sender: str, receiver: str, message: PeerMessage) -> bool:
+        return (is_away and "D" in (sender, receiver)) or isinstance(message, Order | Repair)
+
+    trio.loses = loses
+    trio.forget_the_past()
+    trio.run_until(lambda: bool(trio.lines("ordered")))
+    is_away = False
+    trio.forget_the_past()
+    trio.run(0.6)
+    assert trio.messages(Alive, "D", leader), "D does answer its calls"
+    assert [] == trio.messages(AliveAck, leader, "D")
+    trio.loses = lambda sender, receiver, message: False
+    trio.run(3.0)
+    assert trio.messages(AliveAck, leader, "D"), "it has come back as another"

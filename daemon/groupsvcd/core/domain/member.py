@@ -36,6 +36,7 @@ class Member:
         self.leader_epoch = 0
         self.lease_until = -math.inf
         self.isolated = True
+        self.isolated_at = -math.inf  # since when, if it ever had a lease
         self.was_in = False  # whether this run ever had a lease
         self.trouble = ""
         self._parameters = parameters
@@ -150,7 +151,7 @@ class Member:
     def expire(self) -> None:
         """First of all in every step: without a lease nothing is done in the domain's name."""
         if not self.isolated and self.turn.now >= self.lease_until:
-            self.isolated = True
+            self.isolated, self.isolated_at = True, self.turn.now
             self.turn.journal("isolated", epoch=self.leader_epoch)
 
     # --- The list ---

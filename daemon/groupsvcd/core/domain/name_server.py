@@ -286,12 +286,17 @@ class NameServer:
         counts = self.roll.answer(node_id, alive.echo, backs, self.turn.now)
         if not counts or not self.may_acknowledge or self.roster is None:
             return
-        if self.voter.directory.nodes.is_up(node_id):
+        if self.voter.directory.nodes.is_up(node_id) and not self._is_declared_down(node_id):
             self.roster.on_sign_of_life(node_id)
             ack = AliveAck(incarnation, self.epoch, alive.count, self.roll.good_for(self.turn.now))
             self.turn.send(sender, ack, valid_until=self.roll.office_until)
             if alive.groups and self.grants is not None:
                 self.grants.on_carried(node_id, alive.groups)
+
+    def _is_declared_down(self, node_id: NodeId) -> bool:
+        """Whether that is ordered, and may be found by whoever is in office next: a lease would be believed in vain."""
+        downs = (encode_command(NodeDown(*node_id, early)) for early in (False, True))
+        return bool(self._under_way) and any(down in self._under_way for down in downs)
 
     def _tell_node(self, name: str, message: PeerMessage) -> None:
         """Say something in the name of this office."""

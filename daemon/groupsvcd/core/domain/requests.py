@@ -38,6 +38,7 @@ from ..turn import Turn
 from ..views import AttributeValue
 from .commands import FormGroup, SetConfig, encode_command
 from .member import Member
+from .trouble import Trouble
 
 FORMED_FOR_CLIENTS: dict[str, AttributeValue] = {"machine": True, "processes": True}
 """What a group is that a client has formed: the same as if a program had joined it that states nothing."""
@@ -67,12 +68,15 @@ class Call:
 class Requests:
     """All calls that wait for the name server."""
 
-    def __init__(self, turn: Turn, parameters: Parameters, identity: Identity, member: Member) -> None:
+    def __init__(
+        self, turn: Turn, parameters: Parameters, identity: Identity, member: Member, trouble: Trouble
+    ) -> None:
         self.turn = turn
         self._parameters = parameters
         self._timers = parameters.timers
         self._identity = identity
         self._member = member
+        self._trouble = trouble
         self._questions: dict[int, Call] = {}
         self._unsent: list[Call] = []
         self._sent: dict[int, Call] = {}
@@ -375,24 +379,23 @@ class Requests:
         for number in [number for number, call in self._questions.items() if now >= call.deadline]:
             call = self._questions.pop(number)
             may_be_done = call.ask is not None and call.ask.what == "hand-over" and call.asked > 0
-            self._problem(call, "unknown" if may_be_done else "failed", "timed out", self._why_late(call))
+            self._problem(call, "unknown" if may_be_done else "failed", "timed out", self._why_late())
         for call in [call for call in self._unsent if now >= call.deadline]:
             self._unsent.remove(call)
-            self._problem(call, "failed", "timed out", self._why_late(call) + "; it was not sent")
+            self._problem(call, "failed", "timed out", self._why_late() + "; it was not sent")
         for call in self._sent.values():
             if now >= call.deadline and not call.told:
-                self._problem(call, "unknown", "timed out", self._why_late(call) + "; it may still be done")
+                self._problem(call, "unknown", "timed out", self._why_late() + "; it may still be done")
         for call in [call for call in self._hand_overs if now >= call.deadline]:
             self._hand_overs.remove(call)
-            self._problem(call, "unknown", "timed out", self._why_late(call))
+            self._problem(call, "unknown", "timed out", self._why_late())
 
-    def _why_late(self, call: Call) -> str:
-        member = self._member
-        if not member.hears_leader:
-            return f"{call.about}: no name server answers {self.turn.node}"
-        if not member.is_listed:
-            return f"{call.about}: {self.turn.node} has not been let into the domain yet"
-        return f"{call.about}: the name server {member.leader} did not answer in time"
+    def _why_late(self) -> str:
+        """What was asked for, the asker knows."""
+        text = f"the name server {self._member.leader} did not answer in time"
+        if not self._member.is_listed:
+            text = f"{self.turn.node} has not been let into the domain yet"
+        return self._trouble.why_unanswered(text)
 
 
 def _nobody(family: str, code: str, text: str) -> None:

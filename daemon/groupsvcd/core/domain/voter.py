@@ -64,6 +64,7 @@ from .election import Election, State
 from .name_server import NameServer
 from .roster import Roster
 from .standing import NEVER, Standing
+from .trouble import SUSPENDED
 
 
 class Voter:
@@ -420,14 +421,15 @@ class Voter:
         if not self.formed:
             if any(self._has_log.get(name) for name in here):
                 return "this voter has lost its state and waits to be let in again by a name server elected without it"
-            return f"not formed yet: waits for {', '.join(away)}" if away else "not formed yet"
+            waits = f": waits for {', '.join(away)}" if away else ""
+            return f"the domain is not formed yet{waits}"
         if len(voters) - len(away) < majority:
             witness = ", or a witness" if len(voters) == 2 else ""
-            return f"suspended: no majority of voters; needs {' or '.join(away)}{witness}"
+            return f"{SUSPENDED}no majority of voters; needs {' or '.join(away)}{witness}"
         blank = [name for name in here if self._has_log.get(name) is False]
         if len(voters) - len(away) - len(blank) < majority:
             others = f", or {' or '.join(away)}" if away else ""
-            return f"suspended: {', '.join(blank)} lost the state; needs one of the lost disks back{others}"
+            return f"{SUSPENDED}{', '.join(blank)} lost the state; needs one of the lost disks back{others}"
         return "no name server yet"
 
     # --- Time ---

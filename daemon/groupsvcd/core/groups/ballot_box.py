@@ -1,21 +1,23 @@
 """The votes of one node's processes in the running phase, until they are counted.
 
 B's daemon adds the votes of its processes together and sends them to the leader, all of them every time, again to a
-new leader and now and then until the phase has ended: so one that is lost or doubled changes nothing (GS-24). A
-process votes once in a phase; who votes late, twice, or without a vote is told so, and nothing changes (G4).
+new leader and now and then until the phase has ended: so one that is lost or doubled changes nothing (GS-24). With
+them it says which of its processes do not answer and have not voted: nobody waits for those (GS-27). A process votes
+once in a phase; who votes late, twice, or without a vote is told so, and nothing changes (G4).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from groupsvc.wire.limits import PAYLOAD_BYTES_MAX
+from groupsvc.wire.notices import ProviderId
 
 from ..parameters import Timers
 from .ballots import Ballot
-from .papers import Paper
+from .papers import Paper, Silent
 
 VOTES_BYTES_MAX = 6 * 1024 * 1024
 """What all processes of one node may say with their votes in one phase: it goes to the leader in one frame."""
@@ -58,11 +60,20 @@ class BallotBox:
         """Send again soon: somebody has voted, or somebody else leads."""
         self._wait = self._timers.repeat_first
 
-    def send(self, running: Ballot | None, now: float, send: Callable[[Ballot, tuple[Paper, ...]], None]) -> None:
-        """Send all that were cast, if there are any, and again in a while."""
-        if running is None or not self._papers:
-            self.repeat_at = math.inf
+    def send(
+        self, running: Ballot | None, silent: Mapping[ProviderId, int], now: float,
+        send: Callable[[Ballot, tuple[Paper, ...], tuple[Silent, ...]], None],
+    ) -> None:  # fmt: skip
+        """Send all that were cast, and who of the ``silent`` has not voted, if there are any; again in a while."""
+        self.repeat_at = math.inf
+        if running is None:
             return
-        self.repeat_at = now + self._wait
-        self._wait = min(2 * self._wait, self._timers.repeat_max)
-        send(running, tuple(self._papers.values()))
+        waited_for = tuple(
+            (provider[2], seq)
+            for provider, seq in silent.items()
+            if provider in running.electorate and provider[2] not in self._papers
+        )
+        if self._papers or waited_for:
+            self.repeat_at = now + self._wait
+            self._wait = min(2 * self._wait, self._timers.repeat_max)
+            send(running, tuple(self._papers.values()), waited_for)

@@ -4,13 +4,15 @@ A leads. B's daemon sends the votes of its providers, all of them every time, so
 changes nothing: nobody votes twice in a phase, so what a node has said is only ever added to. They may come before A
 itself has been handed up the phase that they are for, because the second server to hold an entry delivers it first;
 they are kept. When everybody in the electorate has voted, or is dead, or does not answer its daemon, or the time is up,
-A orders what the votes were. For who has not voted it casts the group's default vote, and says why. Who does not answer
-and votes nevertheless, before the others have, is heard (GS-27).
+A orders what the votes were. For who has not voted it casts the group's default vote, and says why.
+
+Who does not answer its daemon may have voted before that, and the vote was lost on its way here. So it is not enough
+that it was announced: A waits until that daemon says, in the same word as the votes, that there is none in this phase.
+Who votes nevertheless, before the others have, is heard (GS-27).
 
 None of this survives A, and none of it has to: a phase without a ruling is open for whoever leads next. It is sent
-all votes again and gives the phase its whole time. Who does not answer its daemon may have voted before that: whoever
-leads next decides nothing about it before it could have been told. A ruling that does not appear in the stream after a
-while, because A had no lease just then or its view changed, is ordered again: what fits no longer changes nothing.
+all of it again and gives the phase its whole time. A ruling that does not appear in the stream after a while, because A
+had no lease just then or its view changed, is ordered again: what fits no longer changes nothing.
 
 It also ends the windows in which joins and leaves are collected, and says of nodes that were down that they are gone.
 """
@@ -27,15 +29,11 @@ from ..views import NodeId
 from . import commands as cmd
 from .ballots import VOTE_MESSAGES_BYTES_MAX, Ballot
 from .commands import NodesGone, PhaseEnded, WindowEnded
-from .papers import Paper
+from .papers import Paper, Said, Silent
 from .process_group import ProcessGroup
 
 RULE_AGAIN_S = 1.0
 """After so long a ruling that was not delivered is taken for lost."""
-
-SENT_AGAIN_S = 1.5
-"""So long a new chair waits for votes of those who do not answer, in a phase that it finds open: nodes send them again
-at least once a second (``repeat_max``)."""
 
 
 class Chair:
@@ -49,13 +47,10 @@ class Chair:
         self._is_gone = is_gone
         self._gone_at = -math.inf  # when it was said of the nodes that we wait for
         self._phase = (0, 0)  # the ballot and phase that is presided over
-        self._papers: dict[NodeId, dict[int, Paper]] = {}
-        self._early: dict[NodeId, tuple[tuple[int, int], dict[int, Paper]]] = {}  # of a phase that is still to come
+        self._said: dict[NodeId, Said] = {}
+        self._early: dict[NodeId, tuple[tuple[int, int], Said]] = {}  # of a phase that is still to come
         self._ends_at = math.inf
         self._rule_at = -math.inf  # not before: a ruling is on its way
-        found = group.ballot
-        self._found = (found.id, found.phase) if found is not None else None  # was open before us: we lack its votes
-        self._hears_until = -math.inf  # if it is the one that is presided over
         self._windows: dict[Literal["joins", "leaves"], float] = {}  # when each ends
         self._ended: dict[
             Literal["joins", "leaves"], tuple[int, float]
@@ -63,15 +58,18 @@ class Chair:
 
     # --- Votes ---
 
-    def take(self, node: NodeId, ballot: int, phase: int, papers: Iterable[Paper]) -> None:
-        """All votes that the providers of one node have cast so far in this phase."""
-        votes = {paper.provider: paper for paper in papers}
+    def take(
+        self, node: NodeId, ballot: int, phase: int, papers: Iterable[Paper], silent: Iterable[Silent] = ()
+    ) -> None:
+        """All votes that the providers of one node have cast so far in this phase, and who of them does not answer."""
         if (ballot, phase) == self._phase:
-            self._papers.setdefault(node, {}).update(votes)
+            self._said.setdefault(node, Said()).add(papers, silent)
         elif (ballot, phase) > self._phase:
-            known, before = self._early.get(node, (self._phase, {}))
-            if (ballot, phase) >= known:  # else it is late, and what is newer is here already
-                self._early[node] = ((ballot, phase), {**before, **votes} if (ballot, phase) == known else votes)
+            known, said = self._early.get(node, (self._phase, Said()))
+            if (ballot, phase) > known:
+                known, said = self._early[node] = ((ballot, phase), Said())
+            if (ballot, phase) == known:  # else it is late, and what is newer is here already
+                said.add(papers, silent)
 
     def look(self, now: float) -> None:
         """After something was delivered, voted, or time has passed: rule if there is something to rule on."""
@@ -80,17 +78,13 @@ class Chair:
         ballot = self._group.ballot
         if ballot is None:
             self._phase, self._ends_at, self._rule_at = (0, 0), math.inf, -math.inf
-            self._hears_until = -math.inf
             return
         if (ballot.id, ballot.phase) != self._phase:
             self._phase = (ballot.id, ballot.phase)
-            self._papers = {node: votes for node, (of, votes) in self._early.items() if of == self._phase}
+            self._said = {node: said for node, (of, said) in self._early.items() if of == self._phase}
             self._early = {node: early for node, early in self._early.items() if early[0] > self._phase}
             self._rule_at = -math.inf
             self._ends_at = now + ballot.time_limit if ballot.time_limit > 0 else math.inf
-            self._hears_until = now + SENT_AGAIN_S if self._phase == self._found else -math.inf
-        if now >= self._hears_until:
-            self._hears_until = -math.inf
         if now >= self._rule_at:
             casts = self._casts(ballot, is_late=now >= self._ends_at)
             if casts is not None:
@@ -98,7 +92,13 @@ class Chair:
                 self._order(cmd.encode(self._ruling(ballot, casts)))
 
     def _paper(self, provider: ProviderId) -> Paper | None:
-        return self._papers.get(provider[:2], {}).get(provider[2])
+        said = self._said.get(provider[:2])
+        return None if said is None else said.papers.get(provider[2])
+
+    def _is_silent(self, provider: ProviderId) -> bool:
+        """Whether it was announced that it does not answer, and its daemon, which knew, had no vote of it."""
+        since, said = self._group.unresponsive.get(provider), self._said.get(provider[:2])
+        return since is not None and said is not None and said.silent.get(provider[2], -1) >= since
 
     def _casts(self, ballot: Ballot, *, is_late: bool) -> tuple[Cast, ...] | None:
         """Everybody's vote, if the phase is over."""
@@ -111,7 +111,7 @@ class Chair:
                 casts.append(Cast(provider, vote, "raised" if paper.vote is None else ""))
             elif provider in self._group.failing:
                 casts.append(Cast(provider, default, "failed"))
-            elif provider in self._group.unresponsive and (is_late or self._hears_until == -math.inf):
+            elif self._is_silent(provider) or (is_late and provider in self._group.unresponsive):
                 casts.append(Cast(provider, default, "unresponsive"))
             elif is_late:
                 casts.append(Cast(provider, default, "late"))
@@ -173,8 +173,6 @@ class Chair:
     def deadline(self) -> float:
         """When time alone decides something, or a ruling is taken for lost."""
         at = max(self._ends_at, self._rule_at) if self._rule_at == -math.inf else self._rule_at
-        if self._hears_until > -math.inf:
-            at = min(at, self._hears_until)
         if self._group.held_back and self._gone_at > -math.inf:
             at = min(at, self._gone_at + RULE_AGAIN_S)
         return min((at, *self._windows.values()))

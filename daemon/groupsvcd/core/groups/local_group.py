@@ -47,10 +47,10 @@ from .ballots import Ballot
 from .barriers import Barriers
 from .chair import Chair
 from .line import RETRY_S, Line
-from .papers import Paper
-from .plain_messages import is_plain, payload_of, stretches
+from .papers import Paper, Silent
 from .process_group import ProcessGroup
 from .replay import messages_in
+from .stretches import is_plain, payload_of, stretches
 
 if TYPE_CHECKING:
     from .arrivals import Arrival
@@ -306,27 +306,29 @@ class LocalGroup:
         return problem
 
     def _send_votes(self) -> None:
-        self._box.send(self.group.ballot, self._groups.now, self._pass_on)
+        self._box.send(self.group.ballot, self._silent, self._groups.now, self._pass_on)
 
-    def _pass_on(self, running: Ballot, papers: tuple[Paper, ...]) -> None:
+    @property
+    def _silent(self) -> dict[ProviderId, int]:
+        """Providers of this node that are known not to answer, by the entry that announced it; and it is still so."""
+        me, known = self._groups.me, self.group.unresponsive
+        return {one: seq for one, seq in known.items() if one[:2] == me and self._answers.get(one[2]) is False}
+
+    def _pass_on(self, running: Ballot, papers: tuple[Paper, ...], silent: tuple[Silent, ...]) -> None:
         if self._chair is not None:
-            self._chair.take(self._groups.me, running.id, running.phase, papers)
+            self._chair.take(self._groups.me, running.id, running.phase, papers, silent)
             self._chair.look(self._groups.now)
         else:
-            self._groups.send_to_leader(self, Votes(self.id, running.id, running.phase, papers))
+            self._groups.send_to_leader(self, Votes(self.id, running.id, running.phase, papers, silent))
 
     def on_message(self, node: NodeId, message: ForChair) -> None:
         """Another node tells who leads; or this one, by another way."""
         self.look_who_leads()
-        if isinstance(message, Votes):
-            self._on_votes(node, message)
-        elif isinstance(message, Waits):
+        if isinstance(message, Waits):
             self.barriers.on_waits(node, message.waiters)
-
-    def _on_votes(self, node: NodeId, votes: Votes) -> None:
-        if self._chair is not None:
+        elif isinstance(message, Votes) and self._chair is not None:
             self._groups.look_at(self)
-            self._chair.take(node, votes.ballot, votes.phase, votes.papers)
+            self._chair.take(node, message.ballot, message.phase, message.papers, message.silent)
             self._chair.look(self._groups.now)
 
     # --- The node group's user ---
@@ -339,9 +341,7 @@ class LocalGroup:
             self.group = ProcessGroup(self._attributes)
         self._groups.carries(self)
         if self._groups.me in members:
-            self._groups.soon(
-                self._is_now_in
-            )  # the node was in before us; what we missed is delivered right after this
+            self._groups.soon(self._is_now_in)  # the node was in before us; what we missed is delivered after this
 
     def refused(self, why: WhyNot) -> None:
         """This node cannot take part; in words it is told as ``lost``."""
@@ -409,6 +409,9 @@ class LocalGroup:
             self.barriers.applied()
         if notices:
             self._tell(notices)
+            if self._silent and any(isinstance(one, PhaseOpened | Responsive) for one in notices):
+                self._box.hurry()
+                self._send_votes()
         if self.group.archive is not None:
             self._look_for_a_scribe()
 

@@ -92,7 +92,7 @@ class ProcessGroup:
         self.providers: dict[ProviderId, Provider] = {}  # oldest first
         self.failing: dict[ProviderId, tuple[Cause, int]] = {}  # and the entry that said so
         self.held_back: dict[ProviderId, None] = {}  # failing, and not dealt with before their nodes are gone
-        self.unresponsive: set[ProviderId] = set()
+        self.unresponsive: dict[ProviderId, int] = {}  # and the entry that said so
         self.state = b""
         self.state_version = 0
         self.default_vote: DefaultVote = self.rules.default_vote
@@ -205,12 +205,14 @@ class ProcessGroup:
 
     def snapshot(self) -> bytes:
         """Everything, as bytes: the same at all who have applied the same entries."""
+        silent = sorted(self.unresponsive)
         stored = StoredGroup(
             self.rules.attributes, self.seq, tuple(self.providers.values()), tuple(self.failing.items()),
-            tuple(sorted(self.unresponsive)), self.state, self.state_version, self.default_vote, tuple(self.queue),
+            tuple(silent), self.state, self.state_version, self.default_vote, tuple(self.queue),
             self.ballot, self.fence, self.ready["joins"], self.ready["leaves"], self.ledger.outcomes,
             self.has_ended, self._founding, tuple(self.held_back),
-            None if self.archive is None else self.archive.stored(), tuple(self.nodes), self.rounds.stored(),
+            None if self.archive is None else self.archive.stored(), tuple(self.nodes),
+            tuple(self.unresponsive[one] for one in silent), self.rounds.stored(),
         )  # fmt: skip
         return encode_group(stored)
 
@@ -221,7 +223,10 @@ class ProcessGroup:
         self.seq, self.fence = stored.seq, stored.fence
         self.providers = {provider.id: provider for provider in stored.providers}
         self.failing = dict(stored.failing)
-        self.unresponsive = set(stored.unresponsive)
+        self.unresponsive = {
+            **dict.fromkeys(stored.unresponsive, 0),
+            **dict(zip(stored.unresponsive, stored.unresponsive_since, strict=False)),
+        }
         self.state, self.state_version, self.default_vote = stored.state, stored.state_version, stored.default_vote
         self.queue, self.ballot = list(stored.queue), stored.ballot
         self.ready = {"joins": stored.joins_ready, "leaves": stored.leaves_ready}
@@ -304,7 +309,10 @@ class ProcessGroup:
 
     def _responds(self, provider: ProviderId, *, does: bool) -> None:
         if self.has_a_say(provider) and does == (provider in self.unresponsive):
-            (self.unresponsive.discard if does else self.unresponsive.add)(provider)
+            if does:
+                del self.unresponsive[provider]
+            else:
+                self.unresponsive[provider] = self.seq
             self._told.append(Responsive(self.seq, provider, does))
 
     # --- The queue ---
@@ -553,7 +561,7 @@ class ProcessGroup:
             del self.providers[provider]
             self.failing.pop(provider, None)
             self.held_back.pop(provider, None)
-            self.unresponsive.discard(provider)
+            self.unresponsive.pop(provider, None)
             self.rounds.is_out(provider)
             if self.archive is not None:
                 self.archive.forget(provider)

@@ -38,6 +38,7 @@ class StoredGroup(msgspec.Struct, frozen=True, array_like=True):
     held_back: tuple[ProviderId, ...] = ()
     archive: StoredArchive | None = None
     nodes: tuple[NodeId, ...] = ()
+    unresponsive_since: tuple[int, ...] = ()
     rounds: StoredRounds | None = None
 
 

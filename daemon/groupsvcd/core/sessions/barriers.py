@@ -62,6 +62,8 @@ class Attendance:
     def may_come(self) -> None:
         """The call before this one has its end."""
         me = (*self._session.desk.processes.me, self._ask.member)
+        if not self._call.is_open:
+            return  # its session is over
         if not self._local.group.has_a_say(me):
             self.in_vain("out")
         elif self._turn.now >= self._until:

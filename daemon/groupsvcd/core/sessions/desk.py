@@ -13,6 +13,7 @@ from groupsvc.wire.notices import AnyNotice
 
 from ..domain.member import Member
 from ..domain.requests import Requests
+from ..domain.trouble import Trouble
 from ..groups.process_groups import ProcessGroups
 from ..nodegroups.node_groups import NodeGroups
 from ..turn import Turn
@@ -38,6 +39,7 @@ class Desk:
     processes: ProcessGroups
     rng: Random
     alarms: Alarms
+    trouble: Trouble
     elsewhere: Callable[[int, AnyClientRequest], None]  # who answers what concerns no session
     outside: Outside = attrs.field(init=False)
     hosts: Hosts = attrs.field(init=False)

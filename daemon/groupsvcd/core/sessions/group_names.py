@@ -45,7 +45,8 @@ class GroupsWatch:
         self.end("goodbye")
         self.session.parts.pop(self.member, None)
         if call is not None:
-            call.fail("timed out", "the name server did not answer in time")
+            trouble = self.session.desk.trouble
+            call.fail("timed out", trouble.why_unanswered("the name server did not answer in time"))
 
     def end(self, cause: FailureCause) -> None:
         """It watches no longer."""

@@ -38,7 +38,12 @@ def catch_up(session: Session, ask: CatchUpAsk) -> None:
         text = f"member {ask.member} is no member of a group in this session; join or subscribe first"
         session.tell(Problem(ask.id, "failed", "not a member", text))
         return
-    call = session.call(ask.id, ask.timeout, lambda: call.fail("timed out", "no answer in time"))
+    trouble = session.desk.trouble
+
+    def late() -> None:
+        call.fail("timed out", trouble.why_undone("its leader did not answer in time"))
+
+    call = session.call(ask.id, ask.timeout, late)
 
     def ask_the_stream() -> None:
         local.sync(lambda seq: call.answer(CaughtUp(ask.id, seq)), call.give_up)
@@ -89,7 +94,7 @@ def why(session: Session, ask: WhyAsk) -> None:
 
     def late() -> None:
         desk.processes.arrivals.give_up(ask.group, arrival)
-        call.fail("timed out", "no answer in time")
+        call.fail("timed out", desk.trouble.why_not_there("this node did not get to the group in time"))
 
     call = session.call(ask.id, ask.timeout, late)
     arrival = Arrival({}, Form.NEVER, admitted, call.fail)

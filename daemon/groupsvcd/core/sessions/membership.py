@@ -105,7 +105,7 @@ class Membership:
         """Code and words of why it cannot take part in this group, or not with what it asks for."""
         archive, since = local.group.archive, self._since
         if archive is not None and not self._has_machine:
-            text = "attribute state_machine is true in this group: its providers bring state machines; join with one"
+            text = "attribute state_machine is true in this group: only who brings a state machine can join"
             return "attributes mismatch", text
         if archive is not None and since == SINCE_CHECKPOINT and not archive.is_whole:
             text = (
@@ -114,8 +114,8 @@ class Membership:
             )
             return "not kept", text
         if since >= 0 and self._since_in not in ((0, 0), local.numbering):
-            text = f"entry {since} may be another one by now: the group has ended or lost its quorum; leave since out"
-            return "not kept", text
+            text = f"entry {since} may be another one by now: its group has ended, or has lost its quorum since then"
+            return "not kept", f"{text}; leave since out, or begin with CHECKPOINT"
         if since >= 0 and not local.oldest_kept <= since <= local.group.seq:
             text = f"messages after {since} are not kept here; the oldest number to begin after is {local.oldest_kept}"
             return "not kept", f"{text}, the newest {local.group.seq}"
@@ -154,14 +154,15 @@ class Membership:
         """Nobody waits for it any longer; if it was approved meanwhile, this is its goodbye."""
         if self.local is None:
             self.end("goodbye")
-            self._call.fail("timed out", "not approved in time; it was withdrawn")
+            why = self.session.desk.trouble.why_not_there("this node did not get into the group in time")
+            self._call.fail("timed out", f"{why}; it was withdrawn")
         else:
             self._call.extend(LAST_WORD_S, self._is_too_late)
             self.end("goodbye")
 
     def _is_too_late(self) -> None:
-        text = "not known to be withdrawn in time; if it is approved, this node leaves the group for it"
-        self._call.not_known("timed out", text)
+        why = self.session.desk.trouble.why_undone("not known to be withdrawn in time")
+        self._call.not_known("timed out", f"{why}; if it is approved, this node leaves the group for it")
 
     # --- What it is told ---
 

@@ -157,7 +157,7 @@ class Outside:
         way = self._ways.setdefault(ask.group, Way(self, self._desk, ask.group))
 
         def late() -> None:
-            text = "not known to be held in time"
+            text = self._desk.trouble.why_not_there("not known to be held in time")
             if call.may_have_happened:
                 call.not_known("timed out", text)
             else:

@@ -67,6 +67,7 @@ class Proposing:
     def __init__(self, session: Session, request_id: int, timeout: float, local: LocalGroup) -> None:
         self._local = local
         self._processes = session.desk.processes
+        self._trouble = session.desk.trouble
         self.number = session.proposal_of(request_id)
         self._call: Call = session.call(request_id, timeout, self._is_late)
         self._call.proposal = (*self._processes.me, self.number)
@@ -95,7 +96,8 @@ class Proposing:
         self._local.withdraw(self.number)
 
     def _is_too_late(self) -> None:
-        self._call.not_known("timed out", "not decided in time; its outcome can be asked for later")
+        why = self._trouble.why_undone("not decided in time")
+        self._call.not_known("timed out", f"{why}; its outcome can be asked for later")
 
 
 def _propose(session: Session, ask: ProposalAsk, make: Callable[[int, int], cmd.AnyProposal]) -> None:

@@ -47,6 +47,7 @@ from groupsvc.wire.limits import SESSIONS_MAX
 
 from ..domain.member import Member
 from ..domain.requests import Requests
+from ..domain.trouble import Trouble
 from ..groups import commands as cmd
 from ..groups.process_groups import ProcessGroups
 from ..nodegroups.node_groups import NodeGroups
@@ -78,10 +79,10 @@ class Sessions:
 
     def __init__(
         self, turn: Turn, member: Member, requests: Requests, node_groups: NodeGroups, processes: ProcessGroups,
-        rng: Random,
+        rng: Random, trouble: Trouble,
     ) -> None:  # fmt: skip
         self.desk = Desk(
-            turn, member, requests, node_groups, processes, rng, Alarms(turn), lambda client, request: None
+            turn, member, requests, node_groups, processes, rng, Alarms(turn), trouble, lambda client, request: None
         )
         self.desk.outside = Outside(self.desk)
         self.desk.hosts = Hosts(self.desk)
@@ -246,7 +247,8 @@ class Sessions:
 def join(session: Session, ask: JoinAsk) -> None:
     """Become a provider; once per name."""
     if (ask.group, ask.name) in session.names:
-        text = f"this session joins {ask.group!r} as {ask.name!r} already; give the second one another name"
+        known_as = f"as {ask.name!r}" if ask.name else "without a name"
+        text = f"this session joins {ask.group!r} {known_as} already; give the second one another name"
         session.tell(Problem(ask.id, "usage", "usage", text))
     elif session.has_room(ask.id):
         Membership(session, ask).arrive()

@@ -60,7 +60,7 @@ class Subscription:
         self.local = local
         local.subscribe(self, self.member)
         attributes = attributes_of(local, self.session.desk.processes)
-        self._call.answer(Subscribed(self._call.id, self.member, attributes, local.group.view))
+        self._call.answer(Subscribed(self._call.id, self.member, attributes, local.group.view, local.numbering))
 
     def _turned_away(self, code: str, reason: str) -> None:
         desk = self.session.desk
@@ -73,7 +73,8 @@ class Subscription:
 
     def _is_late(self) -> None:
         self.end("goodbye")
-        self._call.fail("timed out", "no answer in time")
+        trouble = self.session.desk.trouble
+        self._call.fail("timed out", trouble.why_not_there("this node did not get to the group in time"))
 
     # --- What it is told ---
 

@@ -51,6 +51,7 @@ class Story:
     told: list[Told] = attrs.field(factory=list)
     ended: HistoryEvent | None = None
     since: int | str | None = None  # which earlier messages it asked for; None: none
+    since_in: int | None = None  # if that is after an entry: of which group
     table: int | None = None  # None: it keeps none; 0: a new one; else that of a group with this id, which it still had
     earlier: list[HistoryEvent] = attrs.field(factory=list)  # what it read before its own join, also of that entry
     missed_at: int = -1  # how many entries it was told of before something was left out; -1: nothing was
@@ -90,6 +91,7 @@ class Stories:
         self.by_group: dict[int, list[Story]] = {}
         self.calls: dict[CallKey, Call] = {}
         self.votes: dict[tuple[int, str, int, int], list[HistoryEvent]] = {}  # group, provider, ballot, phase
+        self.taken: dict[tuple[int, str, int, int], float] = {}  # the same: when its daemon had it first
         self.events: list[HistoryEvent] = []  # but told and votes
         self.full: dict[tuple[int, int, int], dict[str, Any]] = {}
         self.first_told: dict[tuple[int, int, int], HistoryEvent] = {}
@@ -98,10 +100,13 @@ class Stories:
                 self._call(position, line)
             elif line.op == "told":
                 self._told(line)
-            elif line.op == "vote":
+            elif line.op in ("vote", "vote_taken"):
                 args = line.args
                 key = (line.group, str(args["provider"]), int(args["ballot"]), int(args["phase"]))
-                self.votes.setdefault(key, []).append(line)
+                if line.op == "vote":
+                    self.votes.setdefault(key, []).append(line)
+                else:
+                    self.taken.setdefault(key, line.t)
             else:
                 self.events.append(line)
                 self._event(line)
@@ -122,6 +127,7 @@ class Stories:
             story = Story(
                 line.who, m, int(line.result["group"]), str(args["name"]), str(line.result["provider"]), line,
                 str(args.get("votes", "")), since=args.get("since"), table=args.get("table"),
+                since_in=args.get("since_in"),
             )  # fmt: skip
             self.by_key[line.who, m] = story
             self.by_group.setdefault(story.group, []).append(story)

@@ -136,7 +136,8 @@ def g3(stories: Stories, delivered: Times, ordered: Times, known: Known) -> Iter
     G4: a vote that was cast by its provider is the first that it cast in that phase; what it cast a second time, late,
     or in another phase is nowhere. G5: a default is cast for who has failed, for whose code has raised an error, for
     who does not answer its daemon, or after the time limit, counted from the moment that the first node knew of the
-    phase. Who does not answer, as far as the leader knows, is not waited for until then.
+    phase. Who does not answer, as far as the leader knows, is not waited for until then; unless its daemon had its vote
+    before anybody was told that it does not answer.
     """
     phases = _fixed_phases(stories)
     for group, those in stories.groups():
@@ -272,6 +273,8 @@ class Replay:
                     yield "G5", f"{provider} was waited for {where}, and did not answer its daemon"
             elif why == "unresponsive" and self._answered(provider, seq) == {True}:
                 yield "G5", f"{provider} is said not to answer {where}, and did"
+            elif why == "unresponsive" and self._had_voted(provider, seq):
+                yield "G5", f"{provider} is said not to answer {where}, and its daemon had its vote before that"
 
     def _votes_by_itself(self, provider: str) -> bool:
         """Whether its library votes for it; of somebody whose story nobody has, nobody knows."""
@@ -287,6 +290,19 @@ class Replay:
             return {None}
         least, most = known
         return {self._model.answers(provider, upto) for upto in range(least, most + 1)}
+
+    def _had_voted(self, provider: str, seq: int) -> bool:
+        """Whether its daemon had its vote before it was announced that it does not answer; if the time was not over."""
+        running, known = self._model.ballot, self._known.get((self._group, seq))
+        assert running is not None
+        taken = self._stories.taken.get((self._group, provider, running.ballot, running.phase))
+        announced = None if known is None else self._model.silent_since(provider, known[1])
+        if taken is None or announced is None or taken >= self._delivered.get((self._group, announced), 0.0):
+            return False
+        opened, closed = self._delivered.get((self._group, running.opened_seq)), self._ordered.get((self._group, seq))
+        if opened is None or closed is None:
+            return False
+        return not running.time_limit or closed - opened < running.time_limit * (1 - CLOCKS_DIFFER)
 
     def _was_late(self, provider: str, where: str, seq: int) -> Iterator[tuple[str, str]]:
         running = self._model.ballot

@@ -1,8 +1,9 @@
 """G1 for who asked for what came before it: those messages, all of them, and nothing else.
 
 B joins after entry 40 and asks for the messages since 25. Before its own ``Joined`` it is told every message that any
-provider was told between the two, in the same words. If they are no longer kept its join fails, and says so. Who asks
-for all that is kept begins somewhere, and misses nothing from there on.
+provider was told between the two, in the same words. If they are no longer kept its join fails, and says so; and so it
+does if entry 25 is one of an earlier group of that name. Who asks for all that is kept begins somewhere, and misses
+nothing from there on.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ def _judge(story: Story, group: int, known: Known) -> Iterator[Violation]:
     seqs = list(found)
     where = f"{story.title}, which joined group {group} with entry {story.view['seq']} and asked for {story.since}"
     last = story.earlier[-1].i if story.earlier else story.began.i
+    if story.since_in not in (None, group):
+        yield Violation("G1", f"{where}, an entry of group {story.since_in}, is let in", last)
     if seqs and story.since is None:
         yield Violation("G1", f"{where}, is told of {seqs[:5]}", last)
         return

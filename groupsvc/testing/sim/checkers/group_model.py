@@ -125,6 +125,11 @@ class GroupModel:
         """Whether it answered its daemon, as of this entry; None: that was said before we were in, if at all."""
         return next((does for seq, does in reversed(self._answers.get(provider, [])) if seq <= upto), None)
 
+    def silent_since(self, provider: str, upto: int) -> int | None:
+        """The entry that says it does not answer, if that was so as of this one."""
+        newest = next((said for said in reversed(self._answers.get(provider, [])) if said[0] <= upto), None)
+        return newest[0] if newest is not None and not newest[1] else None
+
     def proposed(self, full: dict[str, Any], seq: int, fixed: int) -> Iterator[Found]:
         """A phase was opened."""
         ballot, running = full["ballot"], self.ballot

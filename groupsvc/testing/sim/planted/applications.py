@@ -6,14 +6,13 @@ half a dozen applications in one group.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import attrs
 from msgspec.structs import replace
 
-from groupsvc import machines, tables
-from groupsvc.sansio import own_messages
+from groupsvc import machines, positions, tables
+from groupsvc.sansio import asking, own_messages
 from groupsvc.wire import notices
 from groupsvc.wire.client_messages import CaughtUp, OutcomeIs
 from groupsvcd.core.groups import archive, ballot_box, chair, commands, local_group, process_group, process_groups
@@ -55,6 +54,11 @@ FREEZING = attrs.evolve(
 )
 """And some that are stopped now and then, often for longer than it takes to be called unresponsive."""
 
+
+STUCK = attrs.evolve(
+    CALM, weather=attrs.evolve(CALM.weather, loss=0.3), applications=attrs.evolve(CALM.applications, stuck_s=0.5)
+)
+"""And some whose code that answers is stuck most of the time, in a network that loses much."""
 
 COMING_AND_GOING = attrs.evolve(CALM, applications=attrs.evolve(CALM.applications, count=4, watch=0.3))
 """And some of whom often nobody is left."""
@@ -100,26 +104,21 @@ def _early_votes_are_kept(
 
 
 def _late_at_once(original: Any, self: Any, ballot: Any, *, is_late: bool) -> Any:
-    return original(self, ballot, is_late=is_late or len(self._papers) > 0)
+    return original(self, ballot, is_late=is_late or any(said.papers for said in self._said.values()))
 
 
-def _with_silent(which: Callable[[Any], set[Any]]) -> Any:
-    """A chair that takes others for silent than those who are."""
-
-    def wrong(original: Any, self: Any, ballot: Any, *, is_late: bool) -> Any:
-        silent = self._group.unresponsive
-        self._group.unresponsive = which(self._group)
-        try:
-            return original(self, ballot, is_late=is_late)
-        finally:
-            self._group.unresponsive = silent
-
-    return always(wrong)
+def _nobody_is_silent(original: Any, self: Any, ballot: Any, *, is_late: bool) -> Any:
+    silent, self._group.unresponsive = self._group.unresponsive, {}
+    try:
+        return original(self, ballot, is_late=is_late)
+    finally:
+        self._group.unresponsive = silent
 
 
-def _ever_silent(group: Any) -> set[Any]:
-    group.ever_silent = getattr(group, "ever_silent", set()) | group.unresponsive
-    return set(group.ever_silent)
+def _was_ever_silent(original: Any, self: Any, provider: Any) -> bool:
+    group = self._group
+    group.ever_silent = {*getattr(group, "ever_silent", ()), *group.unresponsive}
+    return provider in group.ever_silent
 
 
 def _take_effect_when_opened(original: Any, self: Any, ballot: Any) -> None:
@@ -283,11 +282,17 @@ APPLICATIONS = (
     ),
     Planted(
         "app-the-silent-are-waited-for", "who does not answer has until the time limit", "a hung program holds all up",
-        ("G5",), ((chair.Chair, "_casts", _with_silent(lambda group: set())),), stage=FREEZING,
+        ("G5",), ((chair.Chair, "_casts", always(_nobody_is_silent)),), stage=FREEZING,
     ),
     Planted(
         "app-silent-for-ever", "who did not answer once is never asked again", "somebody votes, and is not heard",
-        ("G5",), ((chair.Chair, "_casts", _with_silent(_ever_silent)),), stage=FREEZING,
+        ("G5",), ((chair.Chair, "_is_silent", always(_was_ever_silent)),), stage=FREEZING,
+    ),
+    Planted(
+        "app-the-silent-have-not-voted", "who is said not to answer is voted for at once",
+        "it had voted before, and that was lost on its way",
+        ("G5",), ((chair.Chair, "_is_silent", instead(lambda self, provider: provider in self._group.unresponsive)),),
+        stage=STUCK,
     ),
     Planted(
         "app-state-before-approval", "a state is shown as soon as it is proposed", "it is shown, and then rejected",
@@ -380,8 +385,14 @@ APPLICATIONS = (
     Planted(
         "app-table-of-another-group", "a number says by itself after which entry a table stands",
         "a table has rows of an earlier group of that name",
-        ("G11",), ((machines.Homes, "of", instead(lambda self, machine: machines.NOT_KNOWN)),),
+        ("G11",), ((machines.Homes, "of", instead(lambda self, machine: positions.NOT_KNOWN)),),
         stage=attrs.evolve(TABLES, applications=attrs.evolve(TABLES.applications, count=2)),
+    ),
+    Planted(
+        "app-number-of-another-group", "a number says by itself after which entry messages are wanted",
+        "who was in an earlier group of that name skips what came first in this one",
+        ("G1",), ((asking, "since_numbering", instead(lambda *_: positions.NOT_KNOWN)),),
+        stage=attrs.evolve(BUSY, applications=attrs.evolve(BUSY.applications, count=2, watch=0.0, earlier=1.0)),
     ),
     Planted(
         "app-earlier-messages-but-one", "who asks for earlier messages is told all but the first", "one is missing",

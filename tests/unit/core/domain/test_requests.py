@@ -21,6 +21,7 @@ from groupsvc.wire.client_messages import (
 from groupsvcd.core.domain import requests as requests_module
 from groupsvcd.core.domain.member import Member
 from groupsvcd.core.domain.requests import Requests
+from groupsvcd.core.domain.trouble import Trouble
 from groupsvcd.core.effects import ReplyToClient, SendToPeer
 from groupsvcd.core.identity import Identity
 from groupsvcd.core.parameters import Parameters
@@ -49,7 +50,8 @@ class Stage:
         self.identity = Identity(ME, bytes(16))
         parameters = Parameters(node="D", voters=("A", "B", "C"), answers_kept=3)
         self.member = Member(self.turn, parameters, "", self.identity, Random(1), lambda known: None)
-        self.requests = Requests(self.turn, parameters, self.identity, self.member)
+        trouble = Trouble(self.turn, parameters, self.member)
+        self.requests = Requests(self.turn, parameters, self.identity, self.member, trouble)
         if listed:
             line = NodeEntry("D", ME, "up", "", "", False, 5)
             self.member.on_node_list(NodeList(7, 0, 5, (line,)))

@@ -6,7 +6,8 @@
     group.vote(A1="approve", B1="reject")
     assert [False] == [ended.outcome.approved for ended in group.told(Ended)]
 
-A process is named by the letter of its node and its number there. All nodes carry the group from the beginning.
+A process is named by the letter of its node and its number there. All nodes carry the group from the beginning. What a
+node says of its processes that do not answer reaches the chair at once, unless the node is ``unheard``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from groupsvc.wire.notices import AnyNotice, Notice
 from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups.chair import Chair
 from groupsvcd.core.groups.commands import BY_DEFAULT, DYNAMIC, ProviderId
-from groupsvcd.core.groups.papers import Paper
+from groupsvcd.core.groups.papers import Paper, Silent
 from groupsvcd.core.groups.process_group import ProcessGroup
 from groupsvcd.core.nodegroups.controls import NodesFailed
 from groupsvcd.core.views import AttributeValue, NodeId
@@ -42,6 +43,7 @@ class Assembly:
         self.rulings: list[bytes] = []
         self.gone: set[NodeId] | None = None  # nodes that are; None: all that are down
         self.chair = Chair(self.group, self.rulings.append, lambda node: self.gone is None or node in self.gone)
+        self.unheard = ""  # nodes of whom nothing arrives
         self._papers: dict[str, dict[int, Paper]] = {}
         self._seq = 0
         self._number = 0
@@ -66,12 +68,26 @@ class Assembly:
 
     def look(self) -> None:
         """The chair looks, and what it orders is delivered."""
+        self._say_who_is_silent()
         self.chair.look(self.now)
         while self.rulings:
             self._seq += 1
             self.notices += self.group.rule(self._seq, self.rulings.pop(0))
             self._papers = {}
+            self._say_who_is_silent()
             self.chair.look(self.now)
+
+    def _say_who_is_silent(self) -> None:
+        ballot = self.group.ballot
+        for (node, _, number), seq in self.group.unresponsive.items() if ballot is not None else ():
+            if node not in self.unheard and number not in self._papers.get(node, {}):
+                self.word(node, silent=((number, seq),))
+
+    def word(self, node: str, *papers: Paper, silent: tuple[Silent, ...] = ()) -> None:
+        """This node says something of the running phase, and the chair has not looked at it yet."""
+        ballot = self.group.ballot
+        assert ballot is not None
+        self.chair.take((node, 1), ballot.id, ballot.phase, papers, silent)
 
     def wait(self, seconds: float) -> None:
         """Time passes."""
@@ -125,13 +141,11 @@ class Assembly:
 
     def answer(self, **papers: Paper) -> None:
         """The same with all that a vote may carry."""
-        ballot = self.group.ballot
-        assert ballot is not None
-        at = (ballot.id, ballot.phase)
         for name, paper in papers.items():
             self._papers.setdefault(name[0], {})[paper.provider] = paper
         for node in dict.fromkeys(name[0] for name in papers):
-            self.chair.take((node, 1), *at, tuple(self._papers[node].values()))
+            if node not in self.unheard:
+                self.word(node, *self._papers[node].values())
         self.look()
 
     # --- What came of it ---

@@ -15,8 +15,8 @@ from groupsvcd.core.groups.ballots import VOTE_MESSAGES_BYTES_MAX
 from groupsvcd.core.groups.ledger import OUTCOMES_BYTES_MAX
 from groupsvcd.core.groups.line import Line
 from groupsvcd.core.groups.papers import Paper
-from groupsvcd.core.groups.plain_messages import is_plain, stretches
 from groupsvcd.core.groups.process_group import QUEUE_BYTES_MAX, ProcessGroup
+from groupsvcd.core.groups.stretches import is_plain, stretches
 from groupsvcd.core.stream.entries import Entries, Entry, Run, runs_of
 
 from .assembly import Assembly, process

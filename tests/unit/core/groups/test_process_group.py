@@ -515,51 +515,6 @@ def test_a_provider_that_hangs_is_announced_once_and_again_when_it_answers() -> 
     ]
 
 
-def test_a_provider_that_does_not_answer_is_not_waited_for() -> None:
-    """GS-27: when all others have voted it gets the default vote; the time limit is not waited for."""
-    group = _three(default_vote="reject")
-    group.propose_state("A1", b"red")
-    group.vote(A1="approve", C1="approve")
-    assert [] == group.told(Ended)
-    group.entry("B", cmd.Responds(1, False))
-    (ended,) = group.told(Ended)
-    assert (False, "default_reject") == (ended.outcome.approved, ended.outcome.reason)
-    expected = (
-        Cast(process("A1"), "approve"), Cast(process("B1"), "reject", "unresponsive"), Cast(process("C1"), "approve"),
-    )  # fmt: skip
-    assert expected == ended.outcome.votes
-    assert "A1 B1 C1" == group.names, "it stays a provider until somebody expels it"
-
-
-def test_a_vote_of_a_provider_that_does_not_answer_counts_as_long_as_the_phase_runs() -> None:
-    """GS-27: its voice may come through though its daemon has given it up."""
-    group = _three()
-    group.entry("B", cmd.Responds(1, False))
-    group.propose_state("A1", b"red")
-    group.vote(A1="approve", B1="reject")
-    assert [] == group.told(Ended), "others are waited for as ever"
-    group.vote(C1="approve")
-    (ended,) = group.told(Ended)
-    assert (False, "explicit_reject") == (ended.outcome.approved, ended.outcome.reason)
-
-
-def test_in_every_phase_the_default_is_cast_for_who_does_not_answer_until_it_answers_again() -> None:
-    """GS-27."""
-    group = _three()
-    group.entry("B", cmd.Responds(1, False))
-    group.propose_state("A1", b"red")
-    group.vote(A1="continue", C1="approve")
-    group.vote(A1="continue", C1="approve")
-    assert [1, 2] == [closed.phase for closed in group.told(PhaseClosed)]
-    assert {"unresponsive"} == {closed.votes[1].why for closed in group.told(PhaseClosed)}
-    group.entry("B", cmd.Responds(1, True))
-    group.vote(A1="approve", C1="approve")
-    assert [] == group.told(Ended), "it is waited for again"
-    group.vote(B1="approve")
-    (ended,) = group.told(Ended)
-    assert ((1, "unresponsive"), (2, "unresponsive")) == tuple((n, cast.why) for n, cast in ended.outcome.defaults)
-
-
 def test_the_fence_grows_also_after_more_changes_in_one_view_than_a_view_has_numbers() -> None:
     """L6: half a million come and go under one leader; the next view begins below what they were given."""
     group = ProcessGroup({})

@@ -223,11 +223,11 @@ class Application:
 class Applications(Carriers):
     """A domain whose nodes have applications."""
 
-    def __init__(self, **arguments: Any) -> None:
+    def __init__(self, *, boots: str | None = None, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._connections = itertools.count(1_000)
         self._by_connection: dict[tuple[str, int], Application] = {}
-        self.boot(*self.names)
+        self.boot(*(self.names if boots is None else boots))
         self.run(2.0)
 
     def new_connection(self, application: Application) -> int:

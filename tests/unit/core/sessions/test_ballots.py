@@ -30,7 +30,7 @@ from groupsvc.wire.notices import (
     Responsive,
     StateChanged,
 )
-from groupsvcd.core.peer_messages import Votes
+from groupsvcd.core.peer_messages import Relay, Submit, Votes
 
 from .applications import Application, Applications
 
@@ -294,6 +294,78 @@ def test_a_vote_of_who_hangs_afterwards_outlives_the_leader() -> None:
     b.vote("approve")
     domain.run(3.0)
     answer = c.answer(number)
+    assert isinstance(answer, OutcomeIs)
+    assert (False, "explicit_reject") == (answer.outcome.approved, answer.outcome.reason)
+
+
+def test_a_vote_that_is_lost_between_daemons_is_waited_for_though_its_caster_hangs() -> None:
+    """G5, GS-27: c has voted in time at its daemon. That it hangs is known to all before its vote is."""
+    domain, (a, b, c) = _three(state_phases="n", default_vote="approve")
+    number = a.propose_state(b"red", timeout=60)
+    domain.run(0.1)
+    domain.lose(Votes, "F>D")
+    vote = c.vote("reject")
+    c.is_responsive = False
+    for application in (a, b):
+        application.vote("approve")
+    domain.run(3.0)
+    assert isinstance(c.answer(vote), Done)
+    assert [False] == [one.does for one in b.notices(Responsive)]
+    assert [] == [one for one in a.notices(Ended) if one.outcome.subject.kind == "state"]
+    domain.heal()
+    domain.run(1.1)
+    answer = a.answer(number)
+    assert isinstance(answer, OutcomeIs)
+    assert (False, "explicit_reject") == (answer.outcome.approved, answer.outcome.reason)
+
+
+def test_a_vote_that_is_lost_with_its_daemon_is_voted_for_by_default() -> None:
+    """GS-26: nobody can know it any more."""
+    domain, (a, b, c) = _three(state_phases="n", default_vote="approve", time_limit=0.0)
+    number = a.propose_state(b"red", timeout=60)
+    domain.run(0.1)
+    domain.lose(Votes, "F>D")
+    c.vote("reject")
+    c.is_responsive = False
+    for application in (a, b):
+        application.vote("approve")
+    domain.run(3.0)
+    domain.die("F")
+    domain.run(3.0)
+    answer = a.answer(number)
+    assert isinstance(answer, OutcomeIs)
+    assert ["", "", "failed"] == [cast.why for cast in answer.outcome.votes]
+
+
+def test_a_vote_of_who_answers_again_counts_though_all_are_still_told_that_it_hangs() -> None:
+    """G5: that c hangs is ordered late; by then it has answered, and voted in the next phase, and that vote is lost."""
+    domain, (a, b, c) = _three(state_phases="n", default_vote="approve")
+    number = a.propose_state(b"red", timeout=60)
+    domain.run(0.1)
+    domain.lose((Submit, Relay), "F>D F>E")
+    c.is_responsive = False
+    domain.run(1.0)
+    for application in (a, b, c):
+        application.vote("continue")
+    domain.run(0.1)
+    c.is_responsive = True
+    domain.run(1.0)
+    domain.lose(Votes, "F>D")
+    vote = c.vote("reject")
+    c.is_responsive = False
+    domain.run(1.0)
+    domain.heal()
+    domain.lose(Votes, "F>D")
+    domain.run(1.5)
+    for application in (a, b):
+        application.vote("approve")
+    domain.run(2.0)
+    assert isinstance(c.answer(vote), Done)
+    assert 2 == b.notices(PhaseOpened)[-1].phase
+    assert [False] == [one.does for one in b.notices(Responsive)]
+    domain.heal()
+    domain.run(1.1)
+    answer = a.answer(number)
     assert isinstance(answer, OutcomeIs)
     assert (False, "explicit_reject") == (answer.outcome.approved, answer.outcome.reason)
 

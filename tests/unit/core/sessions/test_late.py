@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from groupsvc.wire.client_messages import CloseSession, JoinedAs, LeaveAsk, OutcomeAsk, OutcomeIs
+from groupsvc.wire.client_messages import (
+    CatchUpAsk,
+    CloseSession,
+    GroupsAsk,
+    JoinedAs,
+    LeaveAsk,
+    LookUpAsk,
+    OutcomeAsk,
+    OutcomeIs,
+    Problem,
+    SubmitOutside,
+    WhyAsk,
+)
 from groupsvc.wire.limits import OUTSTANDING_MAX
 from groupsvc.wire.notices import Joined, Left, StateChanged
 from groupsvcd.core.peer_messages import PeerMessage, Submit
@@ -229,3 +243,88 @@ def test_every_request_has_one_answer_when_the_node_loses_the_group() -> None:
     domain.heal()
     domain.run(3.0)
     assert [("unknown", "lost")] * 3 == [a.problem(number) for number in numbers]
+
+
+# --- The text says what is so -------------------------------------------------------------------------------
+
+
+def _text(application: Application, number: int) -> str:
+    answer = application.answer(number)
+    assert isinstance(answer, Problem)
+    assert "timed out" == answer.code
+    return answer.text
+
+
+def _asked(application: Application) -> dict[str, int]:
+    """Everything that needs the name server, each for half a second."""
+    return {
+        "join": application.join("new", timeout=0.5, wait=0.0),
+        "subscribe": application.subscribe("new", timeout=0.5, wait=0.0),
+        "groups": application.ask(GroupsAsk, 0.5),
+        "watch groups": application.subscribe("_groups", timeout=0.5, wait=0.0),
+        "send": application.ask(SubmitOutside, "new", (b"x",), 0.5),
+        "why": application.ask(WhyAsk, "new", 0.5),
+        "look up": application.ask(LookUpAsk, "new", False, 0.5),
+    }
+
+
+def test_where_the_domain_is_not_formed_yet_it_is_said_and_who_is_missing() -> None:
+    """Nobody can approve anything there, so "not approved in time" would say nothing."""
+    domain = Applications(boots="AB")
+    a = domain.opened("A")
+    asked = _asked(a)
+    domain.run(1.0)
+    why = "the domain is not formed yet: waits for C"
+    assert dict.fromkeys(asked, True) == {what: _text(a, number).startswith(why) for what, number in asked.items()}
+    assert f"{why}; it was withdrawn" == _text(a, asked["join"])
+    assert why == _text(a, asked["groups"])
+
+
+def test_where_no_name_server_was_heard_yet_it_is_said() -> None:
+    """D is no voter and does not know what the domain lacks."""
+    domain = Applications(boots="AD")
+    d = domain.opened("D")
+    asked = _asked(d)
+    domain.run(1.0)
+    assert "no name server answers; it was withdrawn" == _text(d, asked["join"])
+    assert "no name server answers" == _text(d, asked["groups"])
+
+
+def test_a_suspended_node_says_so_and_since_when_and_what_it_lacks() -> None:
+    domain, d, _ = _two()
+    (leader,) = domain.leaders
+    a = domain.opened(leader)
+    others = [name for name in "ABC" if name != leader]
+    domain.kill(*others)
+    domain.run(5.0)
+    asked = _asked(a)
+    domain.run(1.0)
+    lacks = f"no majority of voters; needs {' or '.join(others)}"
+    for what, number in asked.items():
+        assert re.match(rf"{leader} has been suspended for \d\.\d s: {lacks}", _text(a, number)), what
+    number = d.propose_state(b"red", timeout=0.5)
+    sync = d.ask(CatchUpAsk, d.member, 0.5)
+    domain.run(1.0)
+    since = r"D has been suspended for \d\.\d s: no name server answers"
+    assert ("unknown", "timed out") == d.problem(number)
+    assert re.fullmatch(f"{since}; its outcome can be asked for later", _text(d, number))
+    assert re.fullmatch(since, _text(d, sync))
+
+
+def test_a_join_that_was_proposed_by_a_node_that_is_suspended_says_so() -> None:
+    """K1: it may be approved still."""
+    domain, _, _ = _two(join_phases="n")
+    late = domain.opened("E")
+    number = late.join(name="late", timeout=3.0, wait=0.2)
+    domain.cut("E", *[name for name in domain.names if name != "E"])
+    domain.run(3.5)
+    assert ("unknown", "timed out") == late.problem(number)
+    text = "E has been suspended for .* s: no name server answers; if it is approved, this node leaves the group for it"
+    assert re.fullmatch(text, _text(late, number))
+
+
+def test_where_the_domain_is_well_the_text_speaks_of_the_group() -> None:
+    domain, _, _ = _two(join_phases="n")
+    late = domain.opened("E")
+    number = late.join(name="late", timeout=0.5, wait=1.0)
+    assert "not approved in time; it was withdrawn" == _text(late, number)

@@ -17,6 +17,7 @@ from groupsvc.wire.client_messages import (
     SealCheckpoint,
     SnapshotWanted,
     StoreBlock,
+    Subscribed,
     Told,
 )
 from groupsvc.wire.notices import Joined, Left
@@ -182,6 +183,30 @@ def test_a_machine_does_not_go_on_in_the_next_group_of_the_same_name() -> None:
     assert ("failed", "not kept", True) == (problem.family, problem.code, "may be another one" in problem.text)
     again.join(has_machine=True, since=b.kinds(MessagesCame)[0].seq, since_in=second)
     assert ([], [b"three", b"four"]) == _began_with(again)
+
+
+def test_messages_after_a_number_of_the_group_before_are_refused_and_those_of_this_one_told() -> None:
+    """GS-12: who was in the group before would skip what came first in this one."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    a.join()
+    a.multicast(b"one")
+    domain.run(0.2)
+    first, seq = a.kinds(JoinedAs)[-1].numbering, a.kinds(MessagesCame)[-1].seq
+    a.end()
+    domain.run(2.0)
+    b.join()
+    b.multicast(b"two", b"three", b"four")
+    domain.run(0.2)
+    again = domain.opened("D")
+    again.subscribe()
+    second = b.kinds(JoinedAs)[-1].numbering
+    assert [second] == [one.numbering for one in again.kinds(Subscribed)]
+    problem = again.answer(again.join(since=seq, since_in=first))
+    assert isinstance(problem, Problem)
+    assert ("failed", "not kept", True) == (problem.family, problem.code, "may be another one" in problem.text)
+    again.join(since=b.kinds(MessagesCame)[0].seq, since_in=second)
+    assert [b"three", b"four"] == again.payloads
 
 
 def test_a_machine_does_not_go_on_after_an_entry_that_may_have_been_lost_with_a_quorum() -> None:

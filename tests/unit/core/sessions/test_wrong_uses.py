@@ -182,3 +182,14 @@ def test_limits_are_named_when_they_are_reached(monkeypatch: pytest.MonkeyPatch)
     problem = third.answer(third.ask(m.OpenSession, "one too many"))
     assert isinstance(problem, m.Problem)
     assert "SESSIONS_MAX" in problem.text
+
+
+@pytest.mark.parametrize("name,known_as", [("anna", "as 'anna'"), ("", "without a name")])
+def test_a_second_join_under_the_same_name_is_refused_in_words_that_fit(name: str, known_as: str) -> None:
+    domain = Applications()
+    a = domain.opened("D")
+    a.join(name=name)
+    problem = a.answer(a.join(name=name))
+    assert isinstance(problem, m.Problem)
+    expected = f"this session joins 'db' {known_as} already; give the second one another name"
+    assert ("usage", expected) == (problem.family, problem.text)

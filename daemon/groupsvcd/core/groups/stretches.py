@@ -1,4 +1,4 @@
-"""Plain messages among the entries of a run: they come many in a row from one sender, and are dealt with at once."""
+"""Entries that are dealt with at once: plain messages are the most frequent by far, and come many in a row."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from operator import itemgetter
 from . import commands as cmd
 
 _head = itemgetter(slice(cmd.MESSAGE_HEAD_BYTES))
+
 payload_of = itemgetter(slice(cmd.MESSAGE_HEAD_BYTES, None))
-"""What a plain message says."""
+"""Of a plain message, what its sender said."""
 
 
 def is_plain(body: bytes) -> bool:
