@@ -61,9 +61,16 @@ from .events import (
     Unresponsive,
 )
 from .groups import Group, Subscription
-from .holding import Held
+from .holding import Held, HeldInTurn
 from .machines import CHECKPOINT, NOW, Since, StateMachine
 from .positions import Position
+from .recipes.counters import Counter
+from .recipes.elections import Election
+from .recipes.latches import Latch
+from .recipes.locks import Lock
+from .recipes.parties import Party
+from .recipes.rwlocks import ReadWriteLock
+from .recipes.semaphores import Semaphore
 from .sansio.asking import DomainStatus, GroupInfo, NodeInfo
 from .sansio.own_messages import MessageId
 from .session import Session, connect
@@ -91,10 +98,12 @@ __all__ = [
     "Busy",
     "Cause",
     "Counted",
+    "Counter",
     "DaemonUnreachable",
     "DefaultCast",
     "Dissolved",
     "DomainStatus",
+    "Election",
     "Event",
     "Failed",
     "Failing",
@@ -104,9 +113,12 @@ __all__ = [
     "GroupInfo",
     "GroupServiceError",
     "Held",
+    "HeldInTurn",
     "JoinRejected",
     "Joined",
+    "Latch",
     "Left",
+    "Lock",
     "LockLost",
     "Lost",
     "Message",
@@ -118,6 +130,7 @@ __all__ = [
     "Outcome",
     "OutcomeUnknown",
     "Overrun",
+    "Party",
     "PeerProtocolError",
     "PermissionDenied",
     "PhaseEnded",
@@ -127,11 +140,13 @@ __all__ = [
     "ProposalKind",
     "Proposed",
     "Provider",
+    "ReadWriteLock",
     "Reason",
     "Rejected",
     "Released",
     "Responsive",
     "Resumed",
+    "Semaphore",
     "Session",
     "SessionState",
     "Since",

@@ -32,6 +32,14 @@ from .holding import Held
 from .known_group import JoinedGroup, KnownGroup, not_of_a_watcher
 from .machines import Since, StateMachine, tell_group
 from .positions import Position
+from .recipes.aio_counters import Counter
+from .recipes.aio_elections import Election
+from .recipes.aio_latches import Latch
+from .recipes.aio_locks import Lock
+from .recipes.aio_made import Recipes
+from .recipes.aio_parties import Party
+from .recipes.aio_rwlocks import ReadWriteLock
+from .recipes.aio_semaphores import Semaphore
 from .sansio import arguments as check
 from .sansio import asking, rounds
 from .sansio.asking import DomainStatus, GroupInfo
@@ -44,7 +52,20 @@ from .views import Provider
 from .voting import Answer, Outcome, Proposal, _Manual
 from .voting_words import Vote
 
-__all__ = ["Barrier", "Group", "Session", "Subscription", "connect"]
+__all__ = [
+    "Barrier",
+    "Counter",
+    "Election",
+    "Group",
+    "Latch",
+    "Lock",
+    "Party",
+    "ReadWriteLock",
+    "Semaphore",
+    "Session",
+    "Subscription",
+    "connect",
+]
 
 OnProposal = Callable[[Proposal], Vote | Answer | Awaitable[Vote | Answer | None] | None]
 OnState = TypeVar("OnState", bound=Callable[[SessionState], object])
@@ -101,7 +122,7 @@ def connect(
     return Entering(connecting())
 
 
-class Session:
+class Session(Recipes):
     """What a program has with its daemon; an async context manager that closes."""
 
     def __init__(self, pump: LoopPump, default_timeout: float) -> None:

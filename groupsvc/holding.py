@@ -80,3 +80,19 @@ class Held(Generic[E]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Nothing is let go: it was only looked at."""
+
+
+class HeldInTurn(Held[E]):
+    """The same for what is held by turns: a lock, the lead. ``suspended`` is set while nobody vouches for it."""
+
+    def __init__(
+        self,
+        machine: SessionMachine,
+        membership: Membership,
+        fence: int,
+        lost: E,
+        check_process: Callable[[], None],
+        suspended: E,
+    ) -> None:
+        super().__init__(machine, membership, fence, lost, check_process)
+        self.suspended = suspended

@@ -20,6 +20,7 @@ from .events import Event
 from .groups import Group, Subscription
 from .machines import Since, StateMachine, tell_group
 from .positions import Position
+from .recipes.made import Recipes
 from .sansio import arguments as check
 from .sansio import asking
 from .sansio.asking import DomainStatus, GroupInfo
@@ -72,7 +73,7 @@ def connect_arguments(address: str | None, name: str | None, keys: None, timeout
     return where, name or "", min(check.seconds(timeout, CONNECT_S), TIMEOUT_S_MAX)
 
 
-class Session:
+class Session(Recipes):
     """What a program has with its daemon; a context manager that closes."""
 
     def __init__(self, pump: Pump, default_timeout: float) -> None:

@@ -48,6 +48,15 @@ def group_name(value: object, *, may_be_reserved: bool = False) -> str:
     return value
 
 
+def recipe_name(value: object, kind: str) -> str:
+    """The name of a lock, or whatever ``kind`` is; it is part of the name of a group."""
+    most = GROUP_NAME_CHARS_MAX - len(f"_{kind}/")
+    if not isinstance(value, str) or not 1 <= len(value) <= most or _group_name.fullmatch(value) is None:
+        text = f"{value!r:.60} cannot name a {kind}: a name is 1 to {most} letters, digits, and . _ / -"
+        raise UsageError(text)
+    return value
+
+
 def seconds(value: object, otherwise: float) -> float:
     """A timeout: positive, infinite for ever, None for the session's own."""
     if value is None:

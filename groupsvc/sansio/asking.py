@@ -85,9 +85,10 @@ def join(
     events: bool,
     machine_of: object = None,
     since: Since | Position | int | None = None,
+    may_be_reserved: bool = False,
 ) -> Start:
-    """Become a provider; the call gives the ``Membership``."""
-    check.group_name(group)
+    """Become a provider; the call gives the ``Membership``. Recipes join groups whose names are reserved for them."""
+    check.group_name(group, may_be_reserved=may_be_reserved)
     called, shown = check.provider_name(name, group), check.provider_data(data, group)
     if attributes is not None and not isinstance(attributes, GroupAttributes):
         raise UsageError(f"attributes are GroupAttributes, not a {type(attributes).__name__}", group=group)

@@ -82,6 +82,7 @@ class Membership:
         self.seq = view.seq
         self.end_reason: str | None = None
         self.on_end: list[Callable[[], None]] = []
+        self.on_doubt: list[Callable[[bool], None]] = []  # whether nobody vouches for it, when that changes
         self._speaker = speaker
         self._attributes = attributes
         self._providers: dict[notices.ProviderId, Provider] = {}

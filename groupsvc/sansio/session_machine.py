@@ -285,6 +285,8 @@ class SessionMachine:
                 membership.happened(Suspended(reason, group=membership.group))
             elif state is SessionState.CONNECTED:
                 membership.happened(events.Resumed(group=membership.group))
+            for callback in membership.on_doubt:
+                callback(state is SessionState.SUSPENDED)
             self._look_whether_it_ended(membership)
 
     def lose(self, reason: str) -> None:

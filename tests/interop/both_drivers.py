@@ -19,13 +19,28 @@ from typing import Any
 import groupsvc
 from groupsvc import aio
 
-BLOCKING = (groupsvc.Session, groupsvc.Group, groupsvc.Subscription, groupsvc.Barrier)
-WRAPPED = (*BLOCKING, aio.Session, aio.Group, aio.Subscription, aio.Barrier)
-DOES_NOT_WAIT = {"on_state", "multicast_nowait", "held", "fileno"}
+NAMES = (
+    "Session",
+    "Group",
+    "Subscription",
+    "Barrier",
+    "Lock",
+    "ReadWriteLock",
+    "Election",
+    "Counter",
+    "Latch",
+    "Party",
+)
+BLOCKING = tuple(getattr(groupsvc, name) for name in NAMES)
+WRAPPED = (*BLOCKING, *(getattr(aio, name) for name in NAMES))
+MADE_WITHOUT_ASKING = {
+    "barrier", "lock", "rwlock", "semaphore", "election", "counter", "latch", "party", "read", "write"
+}  # fmt: skip
+DOES_NOT_WAIT = {"on_state", "multicast_nowait", "held", "fileno", "check"}
 
 
 class Used:
-    """A session, a group, a subscription or a barrier, and the names of it that were used."""
+    """A session, a group, or what they make, and the names of it that were used."""
 
     def __init__(self, it: Any, names: set[tuple[str, str]]) -> None:
         self._it = it
@@ -34,7 +49,7 @@ class Used:
     def __getattr__(self, name: str) -> Any:
         self._names.add((type(self._it).__name__, name))
         found = getattr(self._it, name)
-        if name == "barrier":
+        if name in MADE_WITHOUT_ASKING:
             return lambda *given, **named: Used(found(*given, **named), self._names)
         if not inspect.ismethod(found) or name in DOES_NOT_WAIT:
             return found
@@ -53,16 +68,19 @@ class Used:
             found = await method(*given, **named)
         return Used(found, self._names) if isinstance(found, WRAPPED) else found
 
-    async def __aenter__(self) -> Used:
-        return self
+    async def __aenter__(self) -> Any:
+        it: Any = self._it
+        entered = await (asyncio.to_thread(it.__enter__) if isinstance(it, BLOCKING) else it.__aenter__())
+        return self if entered is self._it else entered
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(self._it, BLOCKING):
-            await asyncio.to_thread(self._it.__exit__, kind, error, trace)
+        it: Any = self._it
+        if isinstance(it, BLOCKING):
+            await asyncio.to_thread(it.__exit__, kind, error, trace)
         else:
-            await self._it.__aexit__(kind, error, trace)
+            await it.__aexit__(kind, error, trace)
 
 
 async def _in_threads(events: Iterator[groupsvc.Event]) -> AsyncIterator[groupsvc.Event]:

@@ -49,6 +49,9 @@ async def story(driver: Driver, domain: LocalDomain, name: str) -> None:
         await messages(name, first, second, three)
         await barriers(first, second)
         about_holding(first)
+        await locks(name, one, two)
+        await what_is_like_locks(driver, name, one, two)
+        await what_is_kept_open(name, one, two)
         await partings(one, name, first, second, watching, merged)
         await machines(f"{name}/table", one, two)
         await closing(driver, one)
@@ -173,6 +176,63 @@ def about_holding(first: Used) -> None:
     held.check()
     assert held.valid_for > 0
     assert not held.lost.is_set()
+
+
+async def locks(name: str, one: Used, two: Used) -> None:
+    """One after the other."""
+    here, there = one.lock(name), two.lock(name, reentrant=True)
+    async with here as held:
+        here.check()
+        assert (True, held.fence, held.lost) == (here.is_held, here.fence, here.lost)
+        assert held.suspended is here.suspended
+        assert here.valid_for > 0
+        assert not await there.acquire(timeout=0.1)
+    assert await there.acquire()
+    assert held.fence < there.fence
+    await there.release()
+
+
+async def what_is_like_locks(driver: Driver, name: str, one: Used, two: Used) -> None:
+    """Semaphores, locks for readers and writers, elections."""
+    here, there = one.semaphore(name, 2), two.semaphore(name, permits=2)
+    assert 2 == here.permits
+    assert await here.acquire()
+    assert await there.acquire()
+    assert not await here.acquire(timeout=0.1)
+    for semaphore in (here, there):
+        semaphore.check()
+        assert (True, False) == (semaphore.is_held, semaphore.lost.is_set())
+        assert isinstance(semaphore.suspended.is_set(), bool)
+        assert semaphore.valid_for > 0 < semaphore.fence
+        await semaphore.release()
+    async with one.rwlock(name).read(), two.rwlock(name).read():
+        assert not await two.rwlock(name).write().acquire(timeout=0.1)
+    election = one.election(name)
+    assert (None, ()) == (await election.leader(), await election.candidates())
+    assert "led" == await election.run(driver.callback(lambda leadership: leadership.check() or "led"))
+
+
+async def what_is_kept_open(name: str, one: Used, two: Used) -> None:
+    """Counters, latches and parties."""
+    async with one.counter(name) as here, two.counter(name) as there:
+        numbers = [await here.next(), await there.next(), *await here.take(3), await there.next(timeout=PATIENCE_S)]
+        assert sorted(set(numbers)) == numbers
+    async with one.latch(name, 2) as here, two.latch(name, count=2) as there:
+        assert (2, 2) == (here.count, await there.left())
+        waiting = asyncio.create_task(here.wait(timeout=PATIENCE_S))
+        assert not await there.wait(timeout=0.1)
+        assert [1, 0, 0] == [await there.count_down() for _ in range(3)]
+        assert await waiting
+    here, there = one.party(name, data=b"1"), two.party(name, data=b"2")
+    assert () == await here.members()
+    assert "n1" == (await here.enter()).node
+    assert b"1" == (await there.members())[0].data
+    assert not await here.wait_for(2, timeout=0.1)
+    async with there:
+        assert await here.wait_for(2, timeout=PATIENCE_S)
+        assert [b"1", b"2"] == [one.data for one in await there.members()]
+    for kept_open in (here, one.counter(name), one.latch(name, 2)):
+        await kept_open.close()
 
 
 async def partings(

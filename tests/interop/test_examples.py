@@ -20,6 +20,10 @@ WORDS = {
         "in force is 'cache = 9 GB'",
     ],
     "demo.py": ["is name server", "kill -9", "took over", "is back with a new incarnation", "all daemons have ended"],
+    "fenced_resource.py": [
+        "bert: I have the lock; my write is taken: True", "anna: I had the lock a moment ago; my write is taken: False",
+        "bert has the lock, and the report is by bert",
+    ],
     "group_chat.py": [
         "what anna has read", "bert has read 11 lines, the same in the same order: True",
         "carl has read 10 lines, the same in the same order: True",
@@ -46,6 +50,10 @@ WORDS = {
     "training_loop.py": [
         "worker-0: step 100 did not happen, worker-2 is gone (failure)", "worker-3: step 100 did not happen",
         "3 workers are left, and all have the same model: True", "y = 3.0 x + 1.0",
+    ],
+    "unfenced_resource.py": [
+        "bert: I have the lock; my write is taken: True", "anna: I had the lock a moment ago; my write is taken: True",
+        "bert has the lock, and the report is by anna",
     ],
     "work_sharing.py": ["carl joins", "the node of carl dies", "bert leaves", "anna at n1, by view"],
 }  # fmt: skip

@@ -1,0 +1,149 @@
+"""The lock of ``locks.py`` for asyncio. Whoever loses it is interrupted.
+
+A holds the lock and awaits something in the body of its ``async with``. When the lock is lost the body is cancelled
+where it awaits, and what comes out of the ``async with`` is ``LockLost``: the same way in which ``asyncio.timeout``
+works. With ``on_lost="event"`` nothing is cancelled; the body looks at ``held.lost``, and ``LockLost`` is raised at its
+end.
+
+That nobody vouches for the lock at the moment (``Suspended``) cancels nothing. It may come back, with the same fence;
+``check()`` says it, and belongs before everything that must be done by one alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Literal
+
+from .. import clock
+from ..drivers.loop_pump import LoopPump
+from ..errors import GroupServiceError, UsageError
+from ..holding import HeldInTurn
+from ..sansio import arguments as check
+from ..sansio.contending import Contender, Line, check_may_wait
+from .turns import Turn, Turns, raise_unless_late, turn_of
+
+OnLost = Literal["cancel", "event"]
+
+
+class Lock(Turns[asyncio.Event]):
+    """A lock in the hands of tasks; an async context manager that gives a guard (``HeldInTurn``)."""
+
+    def __init__(
+        self, pump: LoopPump, default_timeout: float, line: Line, *, is_reentrant: bool = False,
+        on_lost: OnLost = "cancel",
+    ) -> None:  # fmt: skip
+        super().__init__(line, is_reentrant=is_reentrant)
+        if on_lost not in ("cancel", "event"):
+            raise UsageError(f'on_lost is {on_lost!r}; it must be "cancel" or "event"', group=line.group)
+        self._pump = pump
+        self._default_timeout = default_timeout
+        self._on_lost = on_lost
+        self._bodies: dict[Turn[asyncio.Event], Body] = {}  # of the outermost block that holds it
+
+    def _owner(self) -> object:
+        return asyncio.current_task()
+
+    async def acquire(self, timeout: float | None = None) -> bool:
+        """Wait for my turn; False if it does not come in time: then I have left the line."""
+        return await self._acquired(timeout) is not None
+
+    async def release(self) -> None:
+        """Give it back; ``LockLost`` if it was lost meanwhile, ``UsageError`` if it is not held here at all."""
+        self._pump.check_usable()
+        turn = self._mine("that it is released")
+        if self._done(turn):
+            self._give_back(turn)
+
+    def _give_back(self, turn: Turn[asyncio.Event]) -> None:
+        is_lost = turn.contender.has_lost
+        self._withdraw(turn.contender)
+        if is_lost:
+            raise turn.contender.lost()
+
+    async def _acquired(self, timeout: float | None) -> Turn[asyncio.Event] | None:
+        wait = check.seconds(timeout, self._default_timeout)
+        pump, line = self._pump, self._line
+        pump.check_usable()
+        check_may_wait(line, is_callback=pump.is_callback)
+        if self._again():
+            return self._mine("that it is held")
+        until = clock.now() + wait
+        contender = Contender(pump.machine, line)
+        turn: Turn[asyncio.Event] | None = None
+        try:
+            await pump.finish(contender.start, wait)
+            membership = contender.membership
+            is_over = await pump.wait_until(lambda: contender.has_turn(clock.now()) or membership.has_ended, until)
+            if membership.has_ended:
+                raise contender.not_had()
+            if is_over:
+                turn = turn_of(pump, contender, asyncio.Event(), asyncio.Event(), self._owner())
+                self._turns.append(turn)
+        except GroupServiceError as error:
+            raise_unless_late(error, line, in_time=clock.now() < until)
+        finally:
+            if turn is None:
+                self._withdraw(contender)
+        return turn
+
+    def _withdraw(self, contender: Contender) -> None:
+        """Waits for nothing: a task that is cancelled says goodbye, too."""
+        contender.withdraw()
+        self._pump.turn()
+
+    # --- As a context ---
+
+    async def __aenter__(self) -> HeldInTurn[asyncio.Event]:
+        turn = await self._acquired(None)
+        if turn is None:
+            raise self._too_late(self._default_timeout)
+        if self._on_lost == "cancel" and turn not in self._bodies:  # else it is with the block around this one
+            self._bodies[turn] = Body(turn)
+        self._entered.append(turn)
+        return turn.held
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._pump.is_mine:
+            return
+        turn = self._left_block()
+        was_cancelled_here = turn not in self._entered and turn in self._bodies and self._bodies.pop(turn).ended(kind)
+        is_lost, is_last = turn.contender.has_lost, self._done(turn)
+        if is_last:
+            self._withdraw(turn.contender)
+        if is_lost and (was_cancelled_here or (is_last and kind is None)):
+            raise turn.contender.lost()
+
+
+class Body:
+    """The body of an ``async with``: its task is cancelled when what it holds is lost."""
+
+    def __init__(self, turn: Turn[asyncio.Event]) -> None:
+        self.turn = turn
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._cancelling = task.cancelling()
+        self._is_running = True
+        self._has_cancelled = False
+        turn.contender.membership.on_end.append(self._hear)
+        if turn.contender.has_lost:
+            self._hear()
+
+    def _hear(self) -> None:
+        """Not at once: the body itself may be the one who has just heard of it, and is between two awaits."""
+        self._task.get_loop().call_soon(self._lost)
+
+    def _lost(self) -> None:
+        if self._is_running and not self._has_cancelled and not self.turn.contender.was_withdrawn:
+            self._has_cancelled = True
+            self._task.cancel()
+
+    def ended(self, kind: type[BaseException] | None) -> bool:
+        """It is over; whether by this cancellation, and no other."""
+        self._is_running = False
+        if not self._has_cancelled:
+            return False
+        return self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError

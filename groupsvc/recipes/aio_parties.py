@@ -1,0 +1,36 @@
+"""The party of ``parties.py`` for asyncio."""
+
+from __future__ import annotations
+
+from ..sansio import arguments as check
+from ..sansio.contending import check_may_wait
+from ..views import Provider
+from .aio_places import Place
+from .looking import aio_providers_of
+from .places import place_lost
+
+
+class Party(Place):
+    """A party in the hands of tasks; an async context manager that enters and closes."""
+
+    async def enter(self, *, timeout: float | None = None) -> Provider:
+        """Be listed; gives what the others see. Nothing happens if I am."""
+        return (await self._opened(self._until(timeout))).me
+
+    async def members(self, *, timeout: float | None = None) -> tuple[Provider, ...]:
+        """Who is here, who came first first. If I am not I ask the daemon."""
+        group = self._group
+        if group is not None and not group.ended:
+            return group.providers
+        return await aio_providers_of(self._pump, self._line.group, check.seconds(timeout, self._default_timeout))
+
+    async def wait_for(self, count: int, timeout: float | None = None) -> bool:
+        """Enter, and wait until at least so many are here; False if they are not in time."""
+        wanted, until = check.whole(count, "count", self._line.group), self._until(timeout)
+        check_may_wait(self._line, is_callback=self._pump.is_callback)
+        group = await self._opened(until)
+        membership = group._membership
+        is_full = await group._wait_for(lambda: len(membership.view.providers) >= wanted, until)
+        if membership.has_ended:
+            raise place_lost(self._pump.machine, self._line, membership)
+        return is_full

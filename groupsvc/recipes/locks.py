@@ -1,0 +1,115 @@
+"""A lock of the whole domain: one holder at a time, first come, first served.
+
+    with session.lock("nightly-report") as held:
+        write_report(fence=held.fence)
+
+Nobody has to give it a time to live. It is held until it is released, or its holder dies, which the others are told at
+once; and whoever is cut off knows by its own clock that it holds it no longer before anybody else gets it
+(``contending.py``). Only what checks the fence is safe from a program that was asleep and does not know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, cast
+
+from .. import clock
+from ..attributes import GroupAttributes
+from ..errors import GroupServiceError
+from ..holding import HeldInTurn
+from ..sansio import arguments as check
+from ..sansio.contending import Contender, Line, check_may_wait, is_first
+from .turns import Turn, Turns, raise_unless_late, turn_of
+
+if TYPE_CHECKING:
+    from ..drivers.pump import Pump
+
+
+def lock_line(name: object) -> Line:
+    """Where one stands in line for the lock of this name."""
+    called = check.recipe_name(name, "lock")
+    return Line(f"lock {called!r}", f"_lock/{called}", GroupAttributes(exclusive=True, client_version="lock"), is_first)
+
+
+class Lock(Turns[threading.Event]):
+    """A lock in the hands of a blocking program; a context manager that gives a guard (``HeldInTurn``). Thread-safe."""
+
+    def __init__(self, pump: Pump, default_timeout: float, line: Line, *, is_reentrant: bool = False) -> None:
+        super().__init__(line, is_reentrant=is_reentrant)
+        self._pump = pump
+        self._default_timeout = default_timeout
+
+    def _owner(self) -> int:
+        return threading.get_ident()
+
+    def acquire(self, timeout: float | None = None) -> bool:
+        """Wait for my turn; False if it does not come in time: then I have left the line."""
+        return self._acquired(timeout) is not None
+
+    def release(self) -> None:
+        """Give it back; ``LockLost`` if it was lost meanwhile, ``UsageError`` if it is not held here at all."""
+        self._pump.check_usable()
+        turn = self._mine("that it is released")
+        if self._done(turn):
+            self._give_back(turn)
+
+    def _give_back(self, turn: Turn[threading.Event]) -> None:
+        is_lost = turn.contender.has_lost
+        self._pump.do(turn.contender.withdraw)
+        if is_lost:
+            raise turn.contender.lost()
+
+    def _acquired(self, timeout: float | None) -> Turn[threading.Event] | None:
+        wait = check.seconds(timeout, self._default_timeout)
+        pump, line = self._pump, self._line
+        pump.check_usable()
+        check_may_wait(line, is_callback=pump.is_callback)
+        if self._again():
+            return self._mine("that it is held")
+        until = clock.now() + wait
+        contender = Contender(pump.machine, line)
+        turn: Turn[threading.Event] | None = None
+        try:
+            pump.finish(contender.start, wait)
+            membership = contender.membership
+            is_over = pump.wait_until(lambda: contender.has_turn(clock.now()) or membership.has_ended, until)
+            if membership.has_ended:
+                raise contender.not_had()
+            if is_over:
+                events, owner = (threading.Event(), threading.Event()), self._owner()
+                turn = cast(Turn[threading.Event], pump.do(lambda: turn_of(pump, contender, *events, owner)))
+                self._turns.append(turn)
+        except GroupServiceError as error:
+            raise_unless_late(error, line, in_time=clock.now() < until)
+        finally:
+            if turn is None or turn not in self._turns:
+                self._withdraw(contender)
+        return turn
+
+    def _withdraw(self, contender: Contender) -> None:
+        with contextlib.suppress(GroupServiceError):
+            self._pump.do(contender.withdraw)
+
+    # --- As a context ---
+
+    def __enter__(self) -> HeldInTurn[threading.Event]:
+        turn = self._acquired(None)
+        if turn is None:
+            raise self._too_late(self._default_timeout)
+        self._entered.append(turn)
+        return turn.held
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._pump.is_mine:
+            return
+        turn = self._left_block()
+        if not self._done(turn):
+            return
+        if kind is None:
+            self._give_back(turn)
+        else:  # what the block raised says more
+            self._withdraw(turn.contender)

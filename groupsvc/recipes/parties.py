@@ -1,0 +1,52 @@
+"""A party: who is here, and what each has to say of itself.
+
+    with session.party("workers", data=b"10.0.0.7:4711") as party:
+        for worker in party.members():
+            connect_to(worker.data)
+
+Who enters is listed until it leaves or dies, in the order in which they came. Who only wants to know who is there asks
+without entering.
+"""
+
+from __future__ import annotations
+
+from ..attributes import GroupAttributes
+from ..sansio import arguments as check
+from ..sansio.contending import Line, check_may_wait
+from ..views import Provider
+from .looking import providers_of
+from .places import Place, place_lost
+
+
+def party_line(name: object, data: object) -> Line:
+    """Where the party of this name is, and what the others see of who enters."""
+    called = check.recipe_name(name, "party")
+    group = f"_party/{called}"
+    attributes = GroupAttributes(client_version="party")
+    return Line(f"party {called!r}", group, attributes, data=check.provider_data(data, group))
+
+
+class Party(Place):
+    """A party in the hands of a blocking program; a context manager that enters and closes. Thread-safe."""
+
+    def enter(self, *, timeout: float | None = None) -> Provider:
+        """Be listed; gives what the others see. Nothing happens if I am."""
+        return self._opened(self._until(timeout)).me
+
+    def members(self, *, timeout: float | None = None) -> tuple[Provider, ...]:
+        """Who is here, who came first first. If I am not I ask the daemon."""
+        group = self._group
+        if group is not None and not group.ended:
+            return group.providers
+        return providers_of(self._pump, self._line.group, check.seconds(timeout, self._default_timeout))
+
+    def wait_for(self, count: int, timeout: float | None = None) -> bool:
+        """Enter, and wait until at least so many are here; False if they are not in time."""
+        wanted, until = check.whole(count, "count", self._line.group), self._until(timeout)
+        check_may_wait(self._line, is_callback=self._pump.is_callback)
+        group = self._opened(until)
+        membership = group._membership
+        is_full = group._wait_for(lambda: len(membership.view.providers) >= wanted, until)
+        if membership.has_ended:
+            raise place_lost(self._pump.machine, self._line, membership)
+        return is_full

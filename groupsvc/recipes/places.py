@@ -1,0 +1,114 @@
+"""A place in a group for recipes that are kept open: entered with the first use, left with ``close``.
+
+Counters and latches keep a number in the state value of their group, and change it by compare-and-set: who was
+overtaken looks again and tries again, and somebody always wins. The value lives as long as anybody has the recipe open.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, cast
+
+from .. import clock
+from ..errors import AttributesMismatch, GroupServiceError, NotAMember, StaleVersion, TimedOut
+from ..groups import Group
+from ..sansio import arguments as check
+from ..sansio.contending import Line, disagrees, join_as
+from ..sansio.membership_machine import Membership
+from ..sansio.session_machine import SessionMachine
+from ..views import View
+
+if TYPE_CHECKING:
+    from ..drivers.pump import Pump
+
+Step = Callable[[View], bytes | None]
+"""The next value, as a function of what is known; None if nothing is to change."""
+
+
+def too_late(line: Line) -> TimedOut:
+    """Others were faster, again and again, or nobody answers."""
+    return TimedOut(f"{line.what} could not be changed in time; try again", group=line.group)
+
+
+def place_lost(machine: SessionMachine, line: Line, membership: Membership) -> GroupServiceError:
+    """Whoever waited there can see nothing any more: the session is over, or the node lost touch with the group."""
+    try:
+        machine.check_open(f"wait at {line.what}", line.group)
+    except GroupServiceError as error:
+        return error
+    text = f"lost the place at {line.what} ({membership.end_reason}); try again"
+    return NotAMember(text, group=line.group)
+
+
+class Place:
+    """In the hands of a blocking program; a context manager that closes. Thread-safe."""
+
+    def __init__(self, pump: Pump, default_timeout: float, line: Line) -> None:
+        self._pump = pump
+        self._default_timeout = default_timeout
+        self._line = line
+        self._group: Group | None = None
+        self._entering = threading.Lock()
+
+    def close(self) -> None:
+        """Have no part in it any more; may be called again."""
+        group, self._group = self._group, None
+        if group is not None:
+            group._goodbye()
+
+    def _until(self, timeout: float | None) -> float:
+        return clock.now() + check.seconds(timeout, self._default_timeout)
+
+    def _opened(self, until: float) -> Group:
+        """The group, entered if it is not yet, or not any more."""
+        self._pump.check_usable()
+        with self._entering:
+            group = self._group
+            if group is None or group.ended:
+                left = max(0.001, until - clock.now())
+                try:
+                    membership = cast(Membership, self._pump.finish(join_as(self._pump.machine, self._line), left))
+                except AttributesMismatch as problem:
+                    raise disagrees(self._line, problem) from problem
+                self._group = group = Group(self._pump, membership, self._default_timeout)
+            return group
+
+    def _change(self, step: Step, until: float) -> bytes:
+        """The value after this step, which is taken once; ``OutcomeUnknown`` if that is not known."""
+        while True:
+            group = self._opened(until)
+            view = group.view
+            value = step(view)
+            if value is None:
+                return view.state
+            left = until - clock.now()
+            if left <= 0:
+                raise too_late(self._line)
+            try:
+                group.propose_state(value, if_version=view.state_version, timeout=left).require()
+                return value
+            except StaleVersion:
+                _wait_for_more_than(group, view, until)
+            except NotAMember:
+                continue  # the place was lost in this moment; with another one it can be tried again
+
+    def __enter__(self) -> Self:
+        self._opened(self._until(None))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pump.is_mine:
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} in {self._line.group}>"
+
+
+def _wait_for_more_than(group: Group, view: View, until: float) -> None:
+    """Until the view that was too old is not the newest any more."""
+    membership = group._membership
+    group._wait_for(lambda: membership.view.state_version != view.state_version, until)

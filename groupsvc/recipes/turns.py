@@ -1,0 +1,163 @@
+"""What is held by turns, in the hands of a program: acquire, release, and the guard of what is held.
+
+A ``Lock`` object can be used by any number of threads (or tasks): each ``acquire`` stands in line for itself. So one
+object may have several turns, one after the other, or at the same time if it is a semaphore. Who releases gives back
+the newest of its own thread; if it has none, because one thread acquires and another releases, the newest of all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from ..errors import AttributesMismatch, GroupServiceError, OutcomeUnknown, TimedOut, UsageError
+from ..holding import HeldInTurn
+from ..sansio.contending import Contender, Line, disagrees
+from ..session_states import SessionState
+
+if TYPE_CHECKING:
+    from ..drivers.loop_pump import LoopPump
+    from ..drivers.pump import Pump
+
+
+class Settable(Protocol):
+    """An event of threads, or of asyncio."""
+
+    def set(self) -> None:
+        """It happened."""
+
+    def clear(self) -> None:
+        """It did not."""
+
+
+E = TypeVar("E", bound=Settable)
+
+
+class Turn(Generic[E]):
+    """One turn of one owner, who has acquired it ``depth`` times."""
+
+    def __init__(self, contender: Contender, held: HeldInTurn[E], owner: object) -> None:
+        self.contender = contender
+        self.held = held
+        self.owner = owner
+        self.depth = 1
+
+
+def turn_of(pump: Pump | LoopPump, contender: Contender, lost: E, suspended: E, owner: object) -> Turn[E]:
+    """What a contender has whose turn it is. ``lost`` is set when it ends, unless it was given back."""
+    membership = contender.membership
+
+    def ended() -> None:
+        if not contender.was_withdrawn:
+            lost.set()
+
+    def doubted(is_in_doubt: bool) -> None:
+        (suspended.set if is_in_doubt else suspended.clear)()
+
+    membership.on_doubt.append(doubted)
+    membership.on_end.append(ended)
+    doubted(pump.machine.state is SessionState.SUSPENDED)
+    if membership.has_ended:
+        ended()
+    held = HeldInTurn(pump.machine, membership, contender.fence, lost, pump.check_process, suspended)
+    return Turn(contender, held, owner)
+
+
+def raise_unless_late(error: GroupServiceError, line: Line, *, in_time: bool) -> None:
+    """Somebody was not let in; that the time was up is no error."""
+    if isinstance(error, AttributesMismatch):
+        raise disagrees(line, error) from error
+    if not isinstance(error, TimedOut) and (in_time or not isinstance(error, OutcomeUnknown)):
+        raise error
+
+
+class Turns(Generic[E]):
+    """Those of one object, for both drivers."""
+
+    def __init__(self, line: Line, *, is_reentrant: bool) -> None:
+        if not isinstance(is_reentrant, bool):
+            raise UsageError(f"reentrant is {is_reentrant!r}; it must be True or False")
+        self._line = line
+        self._is_reentrant = is_reentrant
+        self._turns: list[Turn[E]] = []
+        self._entered: list[Turn[E]] = []  # those of with blocks, once for each
+
+    def _owner(self) -> object:
+        raise NotImplementedError
+
+    # --- What is held ---
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this object holds it, as far as is known here."""
+        return any(not turn.contender.has_lost for turn in self._turns)
+
+    @property
+    def fence(self) -> int:
+        """Grows from holder to holder, for ever: give it to what you write to, which refuses smaller ones."""
+        return self._mine("its fence").held.fence
+
+    @property
+    def valid_for(self) -> float:
+        """Seconds for which the daemon vouches for it, by this process's own clock; 0 if nobody does."""
+        return self._mine("how long it is valid").held.valid_for
+
+    @property
+    def lost(self) -> E:
+        """An event that is set when it is held no longer, and was not released."""
+        return self._mine("its event").held.lost
+
+    @property
+    def suspended(self) -> E:
+        """An event that is set while nobody vouches for it; it may come back, or be lost."""
+        return self._mine("whether anybody vouches for it").held.suspended
+
+    def check(self) -> None:
+        """Raise ``Lost`` if it is held no longer, ``Suspended`` if nobody vouches for it now."""
+        self._mine("whether it is held").held.check()
+
+    def _mine(self, what: str) -> Turn[E]:
+        if not self._turns:
+            text = f"{self._line.what} is not held by this object, so nobody can say {what}; acquire it first"
+            raise UsageError(text, group=self._line.group)
+        return self._newest(self._turns)
+
+    def _newest(self, turns: list[Turn[E]]) -> Turn[E]:
+        """Of this owner, else of all."""
+        owner = self._owner()
+        return next((turn for turn in reversed(turns) if turn.owner == owner), turns[-1])
+
+    def _left_block(self) -> Turn[E]:
+        """The turn of the with block that ends."""
+        turn = self._newest(self._entered)
+        self._entered.remove(turn)
+        return turn
+
+    # --- Once more by the same owner ---
+
+    def _again(self) -> bool:
+        """Whether this owner has it already, and now once more."""
+        if not self._is_reentrant:
+            return False
+        owner = self._owner()
+        for turn in self._turns:
+            if turn.owner == owner:
+                if turn.contender.has_lost:
+                    raise turn.contender.lost()
+                turn.depth += 1
+                return True
+        return False
+
+    def _done(self, turn: Turn[E]) -> bool:
+        """Once less; whether that was the last time."""
+        turn.depth -= 1
+        if turn.depth == 0 and turn in self._turns:
+            self._turns.remove(turn)
+            return True
+        return False
+
+    def _too_late(self, wait: float) -> TimedOut:
+        text = f"{self._line.what} was not to be had within {wait:g} s; others hold it, or wait for it in front of you"
+        return TimedOut(f"{text}. acquire(timeout=...) waits as long as you like", group=self._line.group)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._line.what}{', held' if self.is_held else ''}>"

@@ -1,0 +1,148 @@
+"""Standing in line: what locks, semaphores and elections have in common.
+
+A, B and C want the same lock. Each joins the group of the lock, and the group's list of providers *is* the line: the
+oldest holds the lock, the others wait in the order in which they came. Who is done, or does not want to wait any
+longer, says goodbye; who dies is taken off the list by its daemon. So nobody ever has to clean up after anybody, and
+there is no lock that a dead program has left behind.
+
+The groups are *exclusive*: a provider that fails with its whole node stays on the list, in its place, until no lease of
+that node can run any more. Before the next one is told that it is his turn, the old one's own clock has told him that
+it is not his.
+
+The fence of a turn is that of the view in which its holder first saw that it has it. It leaves with an entry that makes
+the fence larger, and nobody who comes after it has seen a view before that entry: fences grow from holder to holder.
+
+Each attempt is a ``Contender`` of its own, also two of one session, and is known by its call: whoever is interrupted at
+any point withdraws it, and it is gone, whether it waited to be let in or had a place already.
+
+What was rejected: joining once and passing the lock on with messages. It saves an entry for each turn, and needs a rule
+for every way in which the one who should pass it on does not.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from ..attributes import GroupAttributes
+from ..errors import AttributesMismatch, GroupServiceError, LockLost, UsageError
+from ..views import Provider
+from ..wire.limits import PROVIDER_NAME_CHARS_MAX
+from . import asking
+from .calls import Call
+from .membership_machine import Membership
+from .session_machine import SessionMachine
+
+Rule = Callable[[Sequence[Provider], Provider], bool]
+"""Whether it is the turn of this one, in a line whose first has waited longest."""
+
+_numbers = itertools.count(1)
+
+
+def is_first(line: Sequence[Provider], me: Provider) -> bool:
+    """One at a time."""
+    return bool(line) and line[0].id == me.id
+
+
+@attrs.frozen
+class Line:
+    """What is waited for: ``what`` in words, the group that is the line, and whose turn it is."""
+
+    what: str
+    group: str
+    attributes: GroupAttributes
+    rule: Rule = is_first
+    data: bytes = b""
+
+
+def join_as(machine: SessionMachine, line: Line) -> asking.Start:
+    """Join the group of the line under a name that nobody of this session has there."""
+    name = f"{machine.name}#{next(_numbers)}"[-PROVIDER_NAME_CHARS_MAX:]
+    return asking.join(
+        machine, line.group, name=name, attributes=line.attributes, create=None, data=line.data, on_proposal=None,
+        events=False, may_be_reserved=True,
+    )  # fmt: skip
+
+
+class Contender:
+    """One attempt to have a turn, from the request to be let in until it is over."""
+
+    def __init__(self, machine: SessionMachine, line: Line) -> None:
+        self.line = line
+        self.fence = 0
+        self.was_withdrawn = False
+        self._machine = machine
+        self._call: Call | None = None
+        self._join = join_as(machine, line)
+
+    def start(self, now: float, timeout: float) -> Call:
+        """Ask to be let in; the call is remembered, so that nobody who is interrupted leaves it behind."""
+        self._call = self._join(now, timeout)
+        return self._call
+
+    @property
+    def membership(self) -> Membership:
+        """Its place in the line."""
+        assert self._call is not None
+        membership = self._call.result
+        assert isinstance(membership, Membership)
+        return membership
+
+    def has_turn(self, now: float) -> bool:
+        """Whether it is its turn, and somebody vouches for that."""
+        membership = self.membership
+        if membership.has_ended or self._machine.valid_for(now) <= 0:
+            return False
+        view = membership.view
+        assert membership.me is not None
+        if self.line.rule(view.providers, membership.me):
+            self.fence = view.fence
+            return True
+        return False
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether its place is gone, and it did not want that."""
+        return self.membership.has_ended and not self.was_withdrawn
+
+    def withdraw(self) -> None:
+        """Give up the place, or the wish to have one; may be called again."""
+        self.was_withdrawn = True
+        if self._call is not None:
+            self._machine.abandon(self._call)
+
+    # --- Why not ---
+
+    def not_had(self) -> GroupServiceError:
+        """The place in the line was lost before its turn."""
+        try:
+            self._machine.check_open(f"wait for {self.line.what}", self.line.group)
+        except GroupServiceError as error:
+            return error
+        text = f"lost the place in the line for {self.line.what}: {self.membership.end_reason}; try again"
+        return LockLost(text, group=self.line.group)
+
+    def lost(self) -> LockLost:
+        """It had its turn, and lost it before it was done."""
+        text = f"{self.line.what} was lost while it was held ({self.membership.end_reason}); somebody else may have it"
+        return LockLost(f"{text} since; what was done meanwhile counts only if its fence was checked", group=self.group)
+
+    @property
+    def group(self) -> str:
+        """The group that is the line."""
+        return self.line.group
+
+
+def disagrees(line: Line, problem: AttributesMismatch) -> UsageError:
+    """Others have said something else about it."""
+    text = f"{line.what} is in use, and others say something else about it: {problem}"
+    return UsageError(text, group=line.group)
+
+
+def check_may_wait(line: Line, *, is_callback: bool) -> None:
+    """Raise in a callback: while it waits nobody votes for this program, and who holds it may wait for that."""
+    if is_callback:
+        text = f"a callback cannot wait for {line.what}: this program would not vote meanwhile; wait elsewhere"
+        raise UsageError(text, group=line.group)
