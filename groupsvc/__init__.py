@@ -62,6 +62,7 @@ from .events import (
 )
 from .groups import Group, Subscription
 from .holding import Held
+from .keys import Keys
 from .machines import CHECKPOINT, NOW, Since, StateMachine
 from .positions import Position
 from .sansio.asking import DomainStatus, GroupInfo, NodeInfo
@@ -106,6 +107,7 @@ __all__ = [
     "Held",
     "JoinRejected",
     "Joined",
+    "Keys",
     "Left",
     "LockLost",
     "Lost",

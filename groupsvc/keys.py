@@ -25,10 +25,11 @@ import os
 import re
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import attrs
 
+from .addresses import TCP, stays_here
 from .errors import Failed, UsageError
 
 KEYS_VARIABLE = "GROUPSVC_KEYS"
@@ -74,6 +75,32 @@ class Keys:
         """The keys in the file at ``path``; ``server`` stands in for what the file says of servers."""
         found = _read_secret(Path(path).expanduser())
         return found if server is None else attrs.evolve(found, servers=server)
+
+
+GivenKeys: TypeAlias = "Keys | str | os.PathLike[str] | Literal[False] | None"
+"""What a caller may give: keys, the path of a key file, nothing, or False for none on purpose."""
+
+
+def keys_for(address: str, given: GivenKeys) -> Keys | None:
+    """The keys to use at ``address``, which has no problem; ``UsageError`` if it needs some, or cannot use these."""
+    if not address.startswith(TCP):
+        if given:
+            raise UsageError(f"{address} is a socket of this machine, which needs no keys; leave them out")
+        return None
+    if given is None:
+        given = os.environ.get(KEYS_VARIABLE) or None
+    if given is None and not stays_here(address):
+        text = f"{address} may be on another machine, and there are no keys: give keys=, the path of a key file, or set"
+        raise UsageError(f"{text} {KEYS_VARIABLE} (`groupsvc keygen` makes one; keys=False does without)")
+    if given is None or given is False:
+        return None
+    if not isinstance(given, str | os.PathLike | Keys):
+        raise UsageError(f"keys is {type(given).__name__}; it must be the path of a key file, or groupsvc.Keys")
+    keys = given if isinstance(given, Keys) else Keys.read(given)
+    if not keys.servers:
+        where = "in groupsvc.Keys(…, servers=…)" if isinstance(given, Keys) else f'in {os.fspath(given)}: server = "…"'
+        raise UsageError(f"the public key of the daemon at {address} is not known; it stands {where}")
+    return keys
 
 
 def problem_with_key(key: object) -> str | None:

@@ -42,7 +42,9 @@ def table_of_keys(table: str, content: Any, note: Note) -> dict[str, tuple[str, 
     for name, value in content.items():
         keys = tuple(value) if isinstance(value, list) else (value,)
         problems = [problem for problem in map(problem_with_key, keys) if problem is not None]
-        if problems:
+        if isinstance(value, dict):  # n2.example = "…" is a table n2 to TOML
+            note(f"{table}.{name}", "is a table; a name with a dot in it stands in quotes")
+        elif problems:
             note(f"{table}.{name}", problems[0])
         elif not 1 <= len(keys) <= KEYS_PER_NAME_MAX:
             note(f"{table}.{name}", f"has {len(keys)} keys; one, or two while the key is being changed")

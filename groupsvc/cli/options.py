@@ -33,6 +33,9 @@ def asking(commands: Commands, name: str, command: Command, *, help: str, exampl
         "--address", help="client socket of the daemon (default: GROUPSVC_ADDRESS, else this node's daemon)"
     )
     parser.add_argument(
+        "--keys", metavar="FILE", help="key file for a daemon on another machine (default: GROUPSVC_KEYS)"
+    )
+    parser.add_argument(
         "--timeout", type=timeout, default=TIMEOUT_S, metavar="S", help=f"seconds to wait (default {TIMEOUT_S:g})"
     )
     parser.add_argument("--json", action="store_true", help="print an object for programs")

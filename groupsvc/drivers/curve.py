@@ -21,7 +21,7 @@ def new_keys(servers: tuple[str, ...] = ()) -> Keys:
 def problem_with_pair(keys: Keys) -> str | None:
     """Why nobody could be convinced with these, or None."""
     if zmq.curve_public(keys.secret.encode()).decode() != keys.public:
-        return "its public key does not belong to its secret key; they are from different files"
+        return "the public key does not belong to the secret key; they are of different pairs"
     return None
 
 

@@ -5,8 +5,8 @@ the two a frame came, libzmq does not tell. With keys that must be known: B expe
 what comes over *that* connection is A's, whatever it says of itself. So B has one socket for A and another one for C.
 
 In the reactor's poll each of them would cost a microsecond every time around. They are in the ``Watch`` instead, which
-tells by the descriptor of the socket that something *may* have come, once; so whoever was named there is read until it is
-empty. A socket that is used for anything else may swallow the sign, and is looked at as well.
+tells by the descriptor of the socket that something *may* have come, once; so whoever was named there is read until it
+is empty. A socket that is used for anything else may swallow the sign, and is looked at as well.
 
 The monitor of one socket for all would name the descriptor and the address of each connection, and a frame has its
 descriptor. But of a connection that was made anew it gives the address as a number, not the name that was connected to.

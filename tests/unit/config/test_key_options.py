@@ -88,7 +88,7 @@ def test_check_config_refuses_and_says_what_to_do(tmp_path: Path, capsys: pytest
         ('node_kees = "x"\n', "did you mean node_keys?"),
         ('key_file = "none.key"\n', "none.key: the key file cannot be read: No such file"),
         ('key_file = "open.key"\n', "open.key: mode 0644 lets others read or change it; chmod 600"),
-        ('key_file = "mixed.key"\n', "its public key does not belong to its secret key"),
+        ('key_file = "mixed.key"\n', "the public key does not belong to the secret key"),
         ('key_file = "n1.pub"\n', "key_file: "),
     ],
 )
