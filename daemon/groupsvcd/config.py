@@ -62,7 +62,7 @@ class Limits:
     retention_margin: int = 200  # entries kept before a checkpoint for a node that lags a little
     answers_kept: int = 64  # answers per origin, for repeated commands
     logical_lifetime: int = 100_000  # entries after which an unrepeated submission is forgotten
-    clients_max: int = 1_000  # connections of local applications
+    clients_max: int = 1_000  # connections of applications
     peer_queue_frames_max: int = 96  # frames waiting for one peer; 96 x 256 KiB + 8 MiB = 32 MiB, see io/peers.py
     client_queue_frames_max: int = 1_000  # frames waiting for one client; beyond it it is given up
     journal_file_bytes_max: int = 64 * 1024 * 1024  # size at which the event journal begins a new file

@@ -51,6 +51,10 @@ HOW_TO_START = (
 QUEUE_FRAMES = 1000
 """Frames in ZeroMQ's own queue, each way; more wait on our side, where they can be counted."""
 
+HEARTBEAT_MS = 1_000
+HEARTBEAT_TIMEOUT_MS = 4_000
+"""On the way to another machine: when nothing came back for so long it is over. The daemon has the same numbers."""
+
 _NO_DOMAIN = bytes(frames.DOMAIN_ID_BYTES)
 _SENDER = b"client"
 _NOT_LET_IN = int(
@@ -87,7 +91,10 @@ class DaemonSocket:
         self._socket.setsockopt(zmq.MAXMSGSIZE, FRAME_BYTES_MAX)
         self._socket.setsockopt(zmq.SNDHWM, QUEUE_FRAMES)
         self._socket.setsockopt(zmq.RCVHWM, QUEUE_FRAMES)
-        self._socket.setsockopt(zmq.IPV6, 1)
+        if address.startswith(TCP):
+            self._socket.setsockopt(zmq.IPV6, 1)
+            self._socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
+            self._socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
         if keys is not None and server is not None:
             curve.show(self._socket, keys)
             curve.expect(self._socket, server)

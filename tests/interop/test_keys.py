@@ -11,7 +11,7 @@ import pytest
 import zmq
 
 import groupsvc
-from groupsvc import DaemonUnreachable, Keys, UsageError, aio
+from groupsvc import DaemonUnreachable, Keys, SessionState, UsageError, aio
 from groupsvc.drivers import curve
 from groupsvc.drivers.connection import DaemonConnection
 from groupsvc.drivers.curve import new_keys
@@ -21,6 +21,7 @@ from groupsvc.testing.local_node import environment, to_toml
 from groupsvc.wire import frames
 from groupsvc.wire.client_messages import REQUEST_CODEC, StatusAsk
 from groupsvc.wire.kinds import FrameKind
+from tests.interop.forwarder import Forwarder
 
 ASK = frames.pack(FrameKind.CLIENT_REQUEST, bytes(16), b"client", 1, REQUEST_CODEC.encode([StatusAsk(1)]))
 
@@ -135,6 +136,26 @@ def test_a_program_of_another_machine_that_is_killed_leaves_its_groups(keyed: Lo
             if isinstance(event, groupsvc.Left):
                 assert ["far"] == [provider.name for provider in event.providers]
                 break
+
+
+@pytest.mark.parametrize("how", ["cut", "fall_silent"])
+def test_a_session_outlives_the_network_between(keyed: LocalDomain, how: str) -> None:
+    """A connection that is cut, or over which nothing comes any more, is given up by both ends and made anew."""
+    states: list[SessionState] = []
+    with (
+        Forwarder(keyed.remote_address("n1")) as network,
+        groupsvc.connect(network.address, keys=keyed.keys) as session,
+        session.join(f"far-{how}") as group,
+    ):
+        session.on_state(states.append)
+        group.send(b"before")
+        before = network.connections
+        getattr(network, how)()
+        keyed.wait_until(lambda: network.connections > before + 1, "it has knocked and connected again")
+        keyed.wait_until(lambda: session.state is SessionState.CONNECTED, "it is connected again")
+        group.send(b"after")
+        assert 1 == len(group.providers)
+    assert SessionState.LOST not in states
 
 
 # --- Who stays outside ----------------------------------------------------------------------------------
