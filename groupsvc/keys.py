@@ -77,6 +77,10 @@ class Keys:
         return found if server is None else attrs.evolve(found, servers=server)
 
 
+class KeysNeeded(UsageError):
+    """Nothing was said about keys where they are needed."""
+
+
 GivenKeys: TypeAlias = "Keys | str | os.PathLike[str] | Literal[False] | None"
 """What a caller may give: keys, the path of a key file, nothing, or False for none on purpose."""
 
@@ -90,8 +94,8 @@ def keys_for(address: str, given: GivenKeys) -> Keys | None:
     if given is None:
         given = os.environ.get(KEYS_VARIABLE) or None
     if given is None and not stays_here(address):
-        text = f"{address} may be on another machine, and there are no keys: give keys=, the path of a key file, or set"
-        raise UsageError(f"{text} {KEYS_VARIABLE} (`groupsvc keygen` makes one; keys=False does without)")
+        advice = f"give keys=, the path of a key file, or set {KEYS_VARIABLE} (keys=False does without)"
+        raise KeysNeeded(f"{address} may be on another machine, and there are no keys", advice=advice)
     if given is None or given is False:
         return None
     if not isinstance(given, str | os.PathLike | Keys):

@@ -74,6 +74,10 @@ class NotItsKey(DaemonUnreachable):
     """Whoever listens at the address seems to have another key than the one that was expected."""
 
 
+class AsksForKeys(DaemonUnreachable):
+    """Whoever listens at the address seems to want keys, and none were shown."""
+
+
 class DaemonSocket:
     """A connection to the daemon at ``address``, made by somebody who knocked and was ``opened`` there.
 
@@ -179,8 +183,8 @@ class DaemonSocket:
         if not self.address.startswith(TCP) or not events & _NOT_LET_IN:
             return
         if self._keys is None:
-            text = f"the daemon at {self.address} hung up at once: it asks for keys, or is no groupsvcd; give keys="
-            raise DaemonUnreachable(text)
+            text = f"the daemon at {self.address} hung up at once: it asks for keys, or is no groupsvcd"
+            raise AsksForKeys(text, advice="give keys=, the path of a key file")
         if events & zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             text = f"the daemon at {self.address} does not know the key {self._keys.public}"
             raise DaemonUnreachable(f"{text}: it must stand in [client_keys] of its configuration")

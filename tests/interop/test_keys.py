@@ -18,6 +18,7 @@ from groupsvc.drivers.curve import new_keys
 from groupsvc.keys import write_keys
 from groupsvc.testing import LocalDomain
 from groupsvc.testing.local_node import environment, to_toml
+from groupsvc.testing.loopback_ports import PortBlock
 from groupsvc.wire import frames
 from groupsvc.wire.client_messages import REQUEST_CODEC, StatusAsk
 from groupsvc.wire.kinds import FrameKind
@@ -254,6 +255,28 @@ def test_a_voter_changes_its_key_while_the_others_serve() -> None:
         domain.hand_over("n3")
         with domain.connect("n1") as session, session.join("changed") as group:
             group.send(b"x")
+
+
+def test_loopback_needs_no_keys_for_programs_either() -> None:
+    block = PortBlock()
+    with LocalDomain(nodes=1, settings={"listen_clients": block.address}) as domain:
+        with groupsvc.connect(block.address) as session, session.join("plain") as group:
+            group.send(b"x")
+        status = [sys.executable, "-m", "groupsvc.cli", "status", "--address", block.address, "--keys", "none"]
+        assert 0 == subprocess.run(status, capture_output=True, timeout=60, env=environment()).returncode
+        assert "no pidfd" not in domain.logs("n1")
+        assert "every user of this machine may connect" in domain.logs("n1")
+    block.close()
+
+
+@pytest.mark.parametrize("keys", [[], ["--keys", "none"]])
+def test_the_command_line_says_what_can_be_typed_about_keys(keyed: LocalDomain, keys: list[str]) -> None:
+    address = keyed.remote_address("n1") if keys else "tcp://192.0.2.1:7500"
+    status = [sys.executable, "-m", "groupsvc.cli", "status", "--address", address, *keys]
+    found = subprocess.run(status, capture_output=True, text=True, timeout=60, env=environment())
+    assert found.returncode == (3 if keys else 2)
+    assert "give --keys FILE, or set GROUPSVC_KEYS" in found.stderr
+    assert "keys=" not in found.stderr
 
 
 # --- Before it starts -----------------------------------------------------------------------------------
