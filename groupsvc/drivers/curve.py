@@ -13,9 +13,11 @@ from ..keys import Keys
 
 
 def new_keys(servers: tuple[str, ...] = ()) -> Keys:
-    """A new pair."""
-    public, secret = zmq.curve_keypair()
-    return Keys(public.decode(), secret.decode(), servers)
+    """A new pair. Its public key does not begin with a dash: a command would take that for an option."""
+    while True:
+        public, secret = zmq.curve_keypair()
+        if not public.startswith(b"-"):
+            return Keys(public.decode(), secret.decode(), servers)
 
 
 def problem_with_pair(keys: Keys) -> str | None:

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
+import zmq
 
 from groupsvc.drivers.curve import new_keys, problem_with_pair
 from groupsvc.errors import Failed, UsageError
@@ -104,6 +105,16 @@ def test_servers_can_be_named_beside_the_file(tmp_path: Path) -> None:
 
 def test_a_pair_of_two_halves_is_noticed() -> None:
     assert problem_with_pair(Keys(SERVER.public, OTHER.secret)) is not None
+
+
+def test_a_public_key_can_be_typed_after_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dash is a character of keys, and at the beginning of a word of a command it means something else."""
+    pairs = [
+        (b"-" + OTHER.public[1:].encode(), OTHER.secret.encode()),
+        (SERVER.public.encode(), SERVER.secret.encode()),
+    ]
+    monkeypatch.setattr(zmq, "curve_keypair", lambda: pairs.pop(0))
+    assert SERVER == new_keys()
 
 
 def test_no_secret_in_what_is_shown_of_keys() -> None:
