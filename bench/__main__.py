@@ -18,6 +18,7 @@ from . import (
     failover,
     formation,
     group_failover,
+    keys,
     memory,
     multicast,
     sessions,
@@ -46,6 +47,7 @@ MEASURES: dict[str, Measure] = {
     "import": sessions.importing,
     "barriers": barriers.rates,
     "broken": barriers.deaths,
+    "keys": keys.measure,
 }
 
 

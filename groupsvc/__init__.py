@@ -62,6 +62,7 @@ from .events import (
 )
 from .groups import Group, Subscription
 from .holding import Held, HeldInTurn
+from .keys import Keys
 from .machines import CHECKPOINT, NOW, Since, StateMachine
 from .positions import Position
 from .recipes.counters import Counter
@@ -116,6 +117,7 @@ __all__ = [
     "HeldInTurn",
     "JoinRejected",
     "Joined",
+    "Keys",
     "Latch",
     "Left",
     "Lock",

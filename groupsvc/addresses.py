@@ -1,4 +1,4 @@
-"""Where the daemon of this node listens for applications, if nobody says otherwise.
+"""Where daemons listen for applications, and where the one of this node does if nobody says otherwise.
 
 Client and daemon must come to the same answer without talking to each other, so both call this file:
 
@@ -8,11 +8,15 @@ Client and daemon must come to the same answer without talking to each other, so
 
 The address has the form that ZeroMQ uses, ``ipc://`` and a path. A path longer than the kernel's field for
 it would be cut off or refused deep down with an unhelpful error, so ``problem_with_address`` says it first.
+
+The daemon of another machine is reached at ``tcp://HOST:PORT``, with keys (``keys.py``): only what certainly does not
+leave the machine goes without.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from .errors import UsageError
@@ -20,6 +24,8 @@ from .errors import UsageError
 ADDRESS_VARIABLE = "GROUPSVC_ADDRESS"
 SYSTEM_SOCKET = Path("/run/groupsvc/client.sock")
 SCHEME = "ipc://"
+TCP = "tcp://"
+PORT_MAX = 65_535
 
 SOCKET_PATH_BYTES_MAX = 107
 """What ``sockaddr_un`` holds on Linux, less the closing zero; other systems have less, never more."""
@@ -49,9 +55,24 @@ def socket_path(address: str) -> str:
 
 
 def problem_with_address(address: str) -> str | None:
-    """Why ``address`` cannot be that of a daemon's client socket, or None."""
+    """Why ``address`` cannot be where a client reaches a daemon, or None."""
+    if not address.startswith(TCP):
+        return problem_with_local_address(address)
+    parts = tcp_parts(address)
+    if parts is None:
+        return f"{address!r} is not {TCP}HOST:PORT"
+    host, port = parts
+    if not 1 <= port <= PORT_MAX:
+        return f"port {port} of {address!r} is not between 1 and {PORT_MAX}"
+    if is_wildcard(host):
+        return f"{host} is every address of a machine; name one at which its daemon can be reached"
+    return None
+
+
+def problem_with_local_address(address: str) -> str | None:
+    """Why ``address`` cannot be that of a daemon's socket for its own machine, or None."""
     if not address.startswith(SCHEME):
-        return f"{address!r} is no address of a daemon: it must begin with {SCHEME!r}"
+        return f"{address!r} is no address of a daemon: it must begin with {SCHEME!r}, or {TCP!r} on other machines"
     path = address.removeprefix(SCHEME)
     if not path or "\0" in path:
         return f"{address!r} names no socket: a path must follow {SCHEME!r}"
@@ -59,6 +80,48 @@ def problem_with_address(address: str) -> str | None:
     if size > SOCKET_PATH_BYTES_MAX:
         return f"the path of {address!r} has {size} bytes, the kernel takes at most {SOCKET_PATH_BYTES_MAX}"
     return None
+
+
+def stays_here(address: str) -> bool:
+    """Whether what is sent to ``address``, which has no problem, certainly does not leave the machine."""
+    return not address.startswith(TCP) or is_loopback(tcp_host_and_port(address)[0])
+
+
+_tcp = re.compile(r"tcp://(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
+
+
+def tcp_parts(address: str) -> tuple[str, int] | None:
+    """Host and port of a tcp address, or None if it is none."""
+    match = _tcp.fullmatch(address)
+    return None if match is None else (match.group(1).strip("[]"), int(match.group(2)))
+
+
+def tcp_host_and_port(address: str) -> tuple[str, int]:
+    """The two parts of a tcp address that has no problem."""
+    host, _, port = address.removeprefix(TCP).rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` certainly does not leave the machine; a name other than localhost might."""
+    import ipaddress  # only needed where there is a network
+
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_wildcard(host: str) -> bool:
+    """Whether ``host`` stands for every address of the machine."""
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
 
 
 def checked_address(address: str) -> str:

@@ -29,6 +29,7 @@ from .errors import Failed, GroupServiceError, OutcomeUnknown, UsageError, Would
 from .events import Event
 from .groups import LEAVE_S
 from .holding import Held
+from .keys import GivenKeys
 from .known_group import JoinedGroup, KnownGroup, not_of_a_watcher
 from .machines import Since, StateMachine, tell_group
 from .positions import Position
@@ -106,16 +107,16 @@ def connect(
     address: str | None = None,
     *,
     name: str | None = None,
-    keys: None = None,
+    keys: GivenKeys = None,
     timeout: float = CONNECT_S,
     default_timeout: float = DEFAULT_TIMEOUT_S,
 ) -> Entering[Session]:
     """A session with the daemon of this node, or at ``address``; to be awaited or entered."""
-    where, called, wait = connect_arguments(address, name, keys, timeout)
+    where, called, shown, wait = connect_arguments(address, name, keys, timeout)
     default = check.seconds(default_timeout, DEFAULT_TIMEOUT_S)
 
     async def connecting() -> Session:
-        pump = LoopPump(where, called)
+        pump = LoopPump(where, called, shown)
         await pump.open(wait)
         return Session(pump, default)
 

@@ -18,6 +18,7 @@ from .attributes import GroupAttributes
 from .errors import GroupServiceError, UsageError
 from .events import Event
 from .groups import Group, Subscription
+from .keys import GivenKeys, Keys, keys_for
 from .machines import Since, StateMachine, tell_group
 from .positions import Position
 from .recipes.made import Recipes
@@ -50,27 +51,32 @@ def connect(
     address: str | None = None,
     *,
     name: str | None = None,
-    keys: None = None,
+    keys: GivenKeys = None,
     timeout: float = CONNECT_S,
     default_timeout: float = DEFAULT_TIMEOUT_S,
 ) -> Session:
-    """A session with the daemon of this node, or at ``address``; ``DaemonUnreachable`` says how to start one."""
+    """A session with the daemon of this node, or at ``address``; ``DaemonUnreachable`` says how to start one.
+
+    At ``tcp://HOST:PORT`` it is with the daemon of another machine, which asks for ``keys``: the path of the key file
+    that ``groupsvc keygen`` made (default: ``GROUPSVC_KEYS``), or ``groupsvc.Keys``. ``keys=False`` does without, and
+    without encryption, if that daemon is ``insecure``.
+    """
     from .drivers.pump import Pump  # ZeroMQ is loaded when it is needed: importing groupsvc is to be cheap
 
-    where, called, wait = connect_arguments(address, name, keys, timeout)
-    return Session(Pump(where, called, wait), check.seconds(default_timeout, DEFAULT_TIMEOUT_S))
+    where, called, shown, wait = connect_arguments(address, name, keys, timeout)
+    return Session(Pump(where, called, wait, shown), check.seconds(default_timeout, DEFAULT_TIMEOUT_S))
 
 
-def connect_arguments(address: str | None, name: str | None, keys: None, timeout: float) -> tuple[str, str, float]:
+def connect_arguments(
+    address: str | None, name: str | None, keys: GivenKeys, timeout: float
+) -> tuple[str, str, Keys | None, float]:
     """What ``connect`` was given, checked."""
-    if keys is not None:
-        raise UsageError("keys are for daemons on other machines, which this version does not reach; leave it out")
     if name is not None:
         check.text(name, "the name of a session", SESSION_NAME_CHARS_MAX)
     if not (address is None or isinstance(address, str)):
         raise UsageError(f"address is {address!r}; it must be a string")
     where = checked_address(default_address() if address is None else address)
-    return where, name or "", min(check.seconds(timeout, CONNECT_S), TIMEOUT_S_MAX)
+    return where, name or "", keys_for(where, keys), min(check.seconds(timeout, CONNECT_S), TIMEOUT_S_MAX)
 
 
 class Session(Recipes):

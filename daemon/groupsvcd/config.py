@@ -23,15 +23,17 @@ from typing import Any
 
 import attrs
 
-from groupsvc.addresses import problem_with_address, runtime_socket
+from groupsvc.addresses import problem_with_local_address, runtime_socket
 from groupsvc.errors import UsageError
+from groupsvc.keys import Keys
 from groupsvc.wire.limits import NODE_NAME_BYTES_MAX
 
 from .core.parameters import Parameters, Timers
 from .io.addresses import multicast_address, problem_with_peer_address
+from .key_options import KEY_TABLES, judge_keys, read_key_file, table_from_text, table_of_keys
 
 ENVIRONMENT_PREFIX = "GROUPSVC_"
-CLIENT_VARIABLES = frozenset({"GROUPSVC_ADDRESS", "GROUPSVC_CONFIG"})
+CLIENT_VARIABLES = frozenset({"GROUPSVC_ADDRESS", "GROUPSVC_CONFIG", "GROUPSVC_KEYS"})
 """Variables that begin like ours and are meant for others: clients, and the command line."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
@@ -60,7 +62,7 @@ class Limits:
     retention_margin: int = 200  # entries kept before a checkpoint for a node that lags a little
     answers_kept: int = 64  # answers per origin, for repeated commands
     logical_lifetime: int = 100_000  # entries after which an unrepeated submission is forgotten
-    clients_max: int = 1_000  # connections of local applications
+    clients_max: int = 1_000  # connections of applications
     peer_queue_frames_max: int = 96  # frames waiting for one peer; 96 x 256 KiB + 8 MiB = 32 MiB, see io/peers.py
     client_queue_frames_max: int = 1_000  # frames waiting for one client; beyond it it is given up
     journal_file_bytes_max: int = 64 * 1024 * 1024  # size at which the event journal begins a new file
@@ -86,6 +88,11 @@ class Config:
     journal_level: str = "batch"
     log_level: str = "info"
     insecure: bool = False
+    key_file: Path | None = None
+    keys: Keys | None = None  # what is in the key file
+    node_keys: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
+    client_keys: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
+    listen_clients: str = ""
     timers: Timers = Timers()
     limits: Limits = Limits()
 
@@ -93,6 +100,11 @@ class Config:
     def is_voter(self) -> bool:
         """Whether this node holds the directory."""
         return not self.voters or self.node in self.voters
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether frames may leave the machine."""
+        return self.insecure or self.key_file is not None
 
     def parameters(self, *, measured: int, started_ms: int) -> Parameters:
         """What the engine must know of all this."""
@@ -127,8 +139,12 @@ class Config:
             )
         elif len(self.voters) % 2 == 0 and self.voters:
             found.append(f"{len(self.voters)} voters survive no more failures than {len(self.voters) - 1} would")
-        if self.insecure:
+        if self.insecure and self.keys is not None:
+            found.append("insecure = true says nothing beside key_file: keys are asked for; remove it")
+        elif self.insecure:
             found.append("insecure = true: frames travel in clear and anybody who reaches a port may send some")
+        if self.listen_clients and self.keys is None and not self.insecure:
+            found.append("listen_clients without keys: every user of this machine may connect to it")
         if self.form_without:
             found.append(f"form_without = {', '.join(self.form_without)}: remove it after the first formation")
         return found
@@ -171,6 +187,8 @@ _TOP: dict[str, type] = {
     "journal_level": str,
     "log_level": str,
     "insecure": bool,
+    "key_file": Path,
+    "listen_clients": str,
 }
 _TABLES: dict[str, dict[str, type]] = {
     "timers": {field.name: float for field in attrs.fields(Timers)},
@@ -179,7 +197,7 @@ _TABLES: dict[str, dict[str, type]] = {
 OPTIONS: dict[str, type] = _TOP | {
     f"{table}.{name}": kind for table, names in _TABLES.items() for name, kind in names.items()
 }
-"""Every option but the free table ``voters``, as written with its table, and the type of its value."""
+"""Every option but the free tables, those of voters and of keys, as written with its table; the type of its value."""
 
 _WORDS: dict[type, str] = {
     str: "text",
@@ -220,6 +238,7 @@ class _Reader:
         self._from_environment: dict[str, str] = {}
         self._values: dict[str, Any] = {}
         self._voters: dict[str, str] = {}
+        self._keys: dict[str, dict[str, tuple[str, ...]]] = {table: {} for table in KEY_TABLES}
         self._problems: list[Problem] = []
 
     def read_file(self, path: Path) -> None:
@@ -238,12 +257,14 @@ class _Reader:
         for key, value in content.items():
             if key == "voters":
                 self._read_voters(value)
+            elif key in KEY_TABLES:
+                self._keys[key] = table_of_keys(key, value, self._problem)
             elif key in _TABLES:
                 self._read_table(key, value)
             elif key in _TOP:
                 self._take(key, value)
             else:
-                self._unknown(key, [*_TOP, *_TABLES, "voters"])
+                self._unknown(key, [*_TOP, *_TABLES, "voters", *KEY_TABLES])
 
     def _read_table(self, table: str, content: Any) -> None:
         if not isinstance(content, dict):
@@ -268,16 +289,21 @@ class _Reader:
     def read_environment(self, environment: Mapping[str, str]) -> None:
         known = {environment_name(key): key for key in OPTIONS}
         voters_name = environment_name("voters")
+        of_keys = {environment_name(table): table for table in KEY_TABLES}
         for name in sorted(environment):
             if not name.startswith(ENVIRONMENT_PREFIX) or name in CLIENT_VARIABLES:
                 continue
             if name == voters_name:
                 self._voters_from_environment(environment[name], name)
+            elif name in of_keys:
+                content = table_from_text(environment[name])
+                self._from_environment |= {f"{of_keys[name]}.{one}": name for one in content}
+                self._keys[of_keys[name]] = table_of_keys(of_keys[name], content, self._problem)
             elif name in known:
                 self._from_environment[known[name]] = name
                 self._take(known[name], _parsed(environment[name], OPTIONS[known[name]]))
             else:
-                text = "is the variable of no option" + _did_you_mean(name, [*known, voters_name])
+                text = "is the variable of no option" + _did_you_mean(name, [*known, voters_name, *of_keys])
                 self._problems.append(Problem("", f"environment {name}", text))
 
     def _voters_from_environment(self, text: str, name: str) -> None:
@@ -320,9 +346,12 @@ class _Reader:
         if not values.get("address") and node in self._voters:
             values["address"] = self._voters[node]
         timers, limits = Timers(**self._in_table("timers")), Limits(**self._in_table("limits"))
+        values |= self._keys
         config = Config(voters=self._voters, timers=timers, limits=limits, **values)
+        config = attrs.evolve(config, keys=read_key_file(config, self._problem))
         self._judge_names(config)
         self._judge_addresses(config)
+        judge_keys(config, self._problem)
         self._judge_numbers(config)
         if self._problems:
             raise BadConfig(self._problems)
@@ -334,6 +363,7 @@ class _Reader:
     def _judge_names(self, config: Config) -> None:
         names = [("node", config.node), ("domain", config.domain)]
         names += [(f"voters.{voter}", voter) for voter in config.voters]
+        names += [(f"{table}.{name}", name) for table in KEY_TABLES for name in getattr(config, table)]
         for key, name in names:
             if not NAME.fullmatch(name) or len(name) > NODE_NAME_BYTES_MAX:
                 text = f"{name!r} is no name: 1 to {NODE_NAME_BYTES_MAX} letters, digits, '.', '_' or '-'"
@@ -356,24 +386,24 @@ class _Reader:
 
     def _judge_addresses(self, config: Config) -> None:
         for voter, address in config.voters.items():
-            self._note(f"voters.{voter}", problem_with_peer_address(address, insecure=config.insecure))
+            self._note(f"voters.{voter}", problem_with_peer_address(address, may_leave=config.may_leave))
         self._judge_clashes(config.voters)
         if config.node in config.voters:
             if config.address != config.voters[config.node]:
                 text = f"{config.address} differs from voters.{config.node} = {config.voters[config.node]}"
                 self._problem("address", text)
         elif config.address:
-            self._note("address", problem_with_peer_address(config.address, insecure=config.insecure))
+            self._note("address", problem_with_peer_address(config.address, may_leave=config.may_leave))
         elif config.voters:
             text = f"is required: {config.node} is not in [voters], so the others cannot know where it is"
             self._problem("address", text)
-        self._note("client_address", problem_with_address(config.client_address))
+        self._note("client_address", problem_with_local_address(config.client_address))
 
     def _judge_clashes(self, voters: Mapping[str, str]) -> None:
         """Each voter needs two endpoints that no other uses."""
         users: dict[str, str] = {}
         for voter, address in voters.items():
-            if problem_with_peer_address(address, insecure=True) is not None:
+            if problem_with_peer_address(address, may_leave=True) is not None:
                 continue
             for endpoint in (address, multicast_address(address)):
                 other = users.setdefault(endpoint, voter)

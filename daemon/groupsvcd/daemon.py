@@ -27,6 +27,7 @@ from .io import clocks
 from .io.clients import Clients
 from .io.complaints import Complaints
 from .io.journal import Journal
+from .io.keys import CLIENTS, NODES, Doorkeeper, PeerKeys
 from .io.measure import measured_priority
 from .io.peers import Peers
 from .io.reactor import EXIT_DISK, EXIT_OK, Reactor
@@ -101,6 +102,12 @@ class Daemon:
         config = self.config
         context = new_context()
         stack.callback(context.term)
+        peer_keys = None
+        if config.keys is not None:
+            peer_keys = PeerKeys(config.keys, config.node_keys)
+            doors = {NODES: config.node_keys, CLIENTS: config.client_keys}
+            doorkeeper = Doorkeeper(context, doors=doors, watch=self.watch, complaints=self._complaints)
+            stack.callback(doorkeeper.close)
         self.peers: Peers | None = None
         if config.address:
             self.peers = Peers(
@@ -114,6 +121,7 @@ class Daemon:
                 complaints=self._complaints,
                 queue_frames=config.limits.peer_queue_frames_max,
                 insecure=config.insecure,
+                keys=peer_keys,
             )
             stack.callback(self.peers.close)
         _make_socket_directory(config.client_address)
@@ -127,6 +135,8 @@ class Daemon:
             who_we_are=lambda: (engine.domain, config.node, engine.incarnation, config.domain),
             clients_max=config.limits.clients_max,
             queue_frames=config.limits.client_queue_frames_max,
+            listen=config.listen_clients,
+            keys=config.keys,
         )
         self.reactor.attach(self.peers, clients)
 
@@ -134,12 +144,13 @@ class Daemon:
         """Drive the engine until it is stopped; the exit code."""
         config, reactor = self.config, self.reactor
         log.info(
-            "ready: groupsvcd %s node=%s incarnation=%d address=%s clients=%s state=%s pid=%d",
+            "ready: groupsvcd %s node=%s incarnation=%d address=%s clients=%s keys=%s state=%s pid=%d",
             __version__,
             config.node,
             self.incarnation,
             config.address or "none",
-            config.client_address,
+            " ".join(filter(None, (config.client_address, config.listen_clients))),
+            "none" if config.keys is None else config.keys.public,
             config.state_directory or "memory",
             os.getpid(),
         )

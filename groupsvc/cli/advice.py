@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 
+from ..drivers.daemon_socket import AsksForKeys
 from ..errors import DaemonUnreachable, GroupServiceError, NoSuchGroup, OutcomeUnknown, StaleVersion, TimedOut
+from ..keys import KeysNeeded
 
 
 def explained(error: GroupServiceError, options: argparse.Namespace) -> str:
@@ -29,6 +31,8 @@ def _advice(error: GroupServiceError, options: argparse.Namespace) -> str:
             return f"{_how_to_look(options)} before you try again"
         case TimedOut():
             return "try again, or wait longer with --timeout S"
+        case KeysNeeded() | AsksForKeys():
+            return "give --keys FILE, or set GROUPSVC_KEYS; `groupsvc keygen` makes one"
         case DaemonUnreachable() if error.advice:
             return "try again"
         case _:

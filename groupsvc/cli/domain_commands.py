@@ -84,7 +84,7 @@ def _hand_over(options: argparse.Namespace) -> ExitCode:
 
 
 def _connected(options: argparse.Namespace) -> DaemonConnection:
-    return DaemonConnection(options.address, options.timeout, client="groupsvc")
+    return DaemonConnection(options.address, options.timeout, client="groupsvc", keys=options.keys)
 
 
 def _group_line(record: GroupRecord) -> str:

@@ -50,7 +50,13 @@ def add(commands: Commands) -> None:
 
 def connected(options: argparse.Namespace) -> Session:
     """A session for one command."""
-    return connect(options.address, name="groupsvc-cli", timeout=options.timeout, default_timeout=options.timeout)
+    return connect(
+        options.address,
+        name="groupsvc-cli",
+        keys=options.keys,
+        timeout=options.timeout,
+        default_timeout=options.timeout,
+    )
 
 
 def provider_object(provider: Provider) -> dict[str, object]:

@@ -23,7 +23,7 @@ from ..errors import (
     UsageError,
 )
 from ..sansio.arguments import group_name
-from . import domain_commands, group_changes, group_questions, watching
+from . import domain_commands, group_changes, group_questions, keygen, watching
 from .advice import explained
 from .exit_codes import EXIT_CODES_TEXT, ExitCode
 from .options import Command
@@ -79,6 +79,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"groupsvc {__version__}")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for family in (domain_commands, group_questions, watching, group_changes):
+    for family in (domain_commands, group_questions, watching, group_changes, keygen):
         family.add(commands)
     return parser

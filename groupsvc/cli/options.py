@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..drivers.connection import TIMEOUT_S
 from ..wire.limits import GROUP_NAME_CHARS_MAX, TIMEOUT_S_MAX
@@ -33,11 +33,22 @@ def asking(commands: Commands, name: str, command: Command, *, help: str, exampl
         "--address", help="client socket of the daemon (default: GROUPSVC_ADDRESS, else this node's daemon)"
     )
     parser.add_argument(
+        "--keys",
+        type=_key_file,
+        metavar="FILE",
+        help="key file for a daemon on another machine, or none (default: GROUPSVC_KEYS)",
+    )
+    parser.add_argument(
         "--timeout", type=timeout, default=TIMEOUT_S, metavar="S", help=f"seconds to wait (default {TIMEOUT_S:g})"
     )
     parser.add_argument("--json", action="store_true", help="print an object for programs")
     parser.set_defaults(command=command)
     return parser
+
+
+def _key_file(text: str) -> str | Literal[False]:
+    """The path of a key file; a daemon that is ``insecure`` is asked without."""
+    return False if text == "none" else text
 
 
 def group_argument(parser: argparse.ArgumentParser) -> None:

@@ -25,6 +25,7 @@ from typing import Self, TypeVar
 
 from ..addresses import checked_address, default_address
 from ..errors import DaemonUnreachable, PeerProtocolError, TimedOut, UsageError
+from ..keys import GivenKeys, keys_for
 from ..sansio.calls import REPLY_SLACK_S
 from ..sansio.problems import error_of, no_answer
 from ..wire.client_messages import (
@@ -44,7 +45,8 @@ from ..wire.client_messages import (
     Welcome,
 )
 from ..wire.limits import TIMEOUT_S_MAX
-from .daemon_socket import HOW_TO_START, DaemonSocket, does_not_answer, hello, knock
+from . import curve
+from .daemon_socket import HOW_TO_START, DaemonSocket, NotItsKey, does_not_answer, hello, knock
 
 TIMEOUT_S = 10.0
 """How long a call waits if the caller says nothing: several elections fit into it."""
@@ -55,23 +57,44 @@ R = TypeVar("R", bound=AnyClientReply)
 class DaemonConnection:
     """A connection to the daemon at ``address`` (default: the one of this node)."""
 
-    def __init__(self, address: str | None = None, timeout: float = TIMEOUT_S, *, client: str | None = None) -> None:
+    def __init__(
+        self,
+        address: str | None = None,
+        timeout: float = TIMEOUT_S,
+        *,
+        client: str | None = None,
+        keys: GivenKeys = None,
+    ) -> None:
         self.address = default_address() if address is None else address
         self._timeout = _checked(timeout)
         checked_address(self.address)
+        shown = keys_for(self.address, keys)
+        problem = None if shown is None else curve.problem_with_pair(shown)
+        if problem is not None:
+            raise UsageError(f"these keys cannot be used: {problem}")
         self._pid = os.getpid()
         self._last_id = 0
         self._ended = ""
         until = time.monotonic() + self._timeout
-        knock(self.address, self._timeout)
-        self._socket = DaemonSocket(self.address)
+        opened = knock(self.address, self._timeout)
+        wrong = NotItsKey()
+        for server in (None,) if shown is None else shown.servers:
+            try:
+                self._open(DaemonSocket(self.address, opened, shown, server), client, until)
+                return
+            except NotItsKey as found:  # one of its other keys may be, or of the other daemons
+                wrong = found
+        raise wrong
+
+    def _open(self, socket: DaemonSocket, client: str | None, until: float) -> None:
+        self._socket = socket
         self._poll = select.poll()
         for fd in self._socket.fds:
             self._poll.register(fd, select.POLLIN)
         try:
             self.welcome = self._greet(client, until)
         except BaseException:
-            self.close()
+            self._socket.close()
             raise
 
     # --- What can be asked ------------------------------------------------------------------------------
@@ -132,6 +155,10 @@ class DaemonConnection:
             return self._receive(greeting.id, Welcome, "say hello", until, harmless=True)
         except TimedOut:
             raise does_not_answer(self.address, self._timeout) from None
+        except DaemonUnreachable:
+            self._ended = ""  # the next socket is another one
+            self._socket.raise_if_not_let_in()
+            raise
 
     def _call(
         self, request: AnyClientRequest, expected: type[R], what: str, timeout: float | None, *, harmless: bool

@@ -1,11 +1,13 @@
 """The socket to a daemon: knock, connect, greet, frames out and in, and the news that it is over.
 
-Both the plain connection (``connection.py``) and sessions stand on this. Three rules:
+Both the plain connection (``connection.py``) and sessions stand on this. Four rules:
 
 - ZeroMQ connects in the background and would wait for ever for a daemon that is not there. So a plain
   socket knocks first; only if somebody opens is the real connection made.
 - Reconnecting behind our back would lose a request silently. It is switched off: a connection that broke
   is over, and whoever owns it makes a new one and says what must be said again.
+- On the way to another machine keys are shown (``curve.py``). Who has the wrong ones is told so, as far as one can
+  tell: a daemon says that it does not know a key, but one that is not whom we expect just hangs up.
 - Nothing here waits. ``send`` and ``receive`` take what goes; who wants to wait polls ``fds``.
 
 The descriptors are ZeroMQ's: readable means "something may have changed", once. So whoever wakes up must read until
@@ -25,8 +27,9 @@ from collections.abc import Iterable
 
 import zmq
 
-from ..addresses import socket_path
+from ..addresses import TCP, socket_path, tcp_host_and_port
 from ..errors import DaemonUnreachable, PeerProtocolError, UsageError
+from ..keys import Keys
 from ..wire import frames
 from ..wire.client_messages import (
     CLIENT_PROTOCOL_VERSION,
@@ -38,6 +41,7 @@ from ..wire.client_messages import (
 )
 from ..wire.kinds import FrameKind
 from ..wire.limits import FRAME_BYTES_MAX, FRAME_BYTES_USUAL
+from . import curve
 
 HOW_TO_START = (
     "start one with `groupsvcd --config FILE`, or try a whole domain on this machine with `groupsvc dev`"
@@ -47,9 +51,16 @@ HOW_TO_START = (
 QUEUE_FRAMES = 1000
 """Frames in ZeroMQ's own queue, each way; more wait on our side, where they can be counted."""
 
+HEARTBEAT_MS = 1_000
+HEARTBEAT_TIMEOUT_MS = 4_000
+"""On the way to another machine: when nothing came back for so long it is over. The daemon has the same numbers."""
+
 _NO_DOMAIN = bytes(frames.DOMAIN_ID_BYTES)
 _SENDER = b"client"
-_ENDED = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+_NOT_LET_IN = int(
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+)
+_ENDED = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED) | _NOT_LET_IN
 
 # Plain ints: combining pyzmq's own flags costs more than the call they are for.
 _NOBLOCK = int(zmq.NOBLOCK)
@@ -59,11 +70,23 @@ _FD = int(zmq.FD)
 _POLLIN = int(zmq.POLLIN)
 
 
-class DaemonSocket:
-    """A connection to the daemon at ``address``, made by somebody who knocked first."""
+class NotItsKey(DaemonUnreachable):
+    """Whoever listens at the address seems to have another key than the one that was expected."""
 
-    def __init__(self, address: str) -> None:
+
+class AsksForKeys(DaemonUnreachable):
+    """Whoever listens at the address seems to want keys, and none were shown."""
+
+
+class DaemonSocket:
+    """A connection to the daemon at ``address``, made by somebody who knocked and was ``opened`` there.
+
+    With ``keys`` the daemon must have the secret of the public key ``server``.
+    """
+
+    def __init__(self, address: str, opened: str, keys: Keys | None = None, server: str | None = None) -> None:
         self.address = address
+        self._keys = keys
         self._pid = os.getpid()
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
         self._socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
@@ -72,12 +95,19 @@ class DaemonSocket:
         self._socket.setsockopt(zmq.MAXMSGSIZE, FRAME_BYTES_MAX)
         self._socket.setsockopt(zmq.SNDHWM, QUEUE_FRAMES)
         self._socket.setsockopt(zmq.RCVHWM, QUEUE_FRAMES)
+        if address.startswith(TCP):
+            self._socket.setsockopt(zmq.IPV6, 1)
+            self._socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
+            self._socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
+        if keys is not None and server is not None:
+            curve.show(self._socket, keys)
+            curve.expect(self._socket, server)
         self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_ENDED)
         self._unsent: deque[bytes] = deque()
         self.last_size = 0  # bytes of the frame that was received last
         self.fds = (_number(self._socket, _FD), _number(self._monitor, _FD))
         try:
-            self._socket.connect(address)
+            self._socket.connect(opened)
         except BaseException:
             self.close()
             raise
@@ -143,6 +173,24 @@ class DaemonSocket:
         """Whether the other end has gone; frames it sent before may still be there."""
         return bool(_number(self._monitor, _EVENTS) & _POLLIN)
 
+    def raise_if_not_let_in(self) -> None:
+        """It is over before it began: say so, if that was because of keys."""
+        events = 0
+        while _number(self._monitor, _EVENTS) & _POLLIN:
+            events |= int.from_bytes(self._monitor.recv(_NOBLOCK)[:2], sys.byteorder)
+            while self._monitor.getsockopt(_RCVMORE):
+                self._monitor.recv(_NOBLOCK)
+        if not self.address.startswith(TCP) or not events & _NOT_LET_IN:
+            return
+        if self._keys is None:
+            text = f"the daemon at {self.address} hung up at once: it asks for keys, or is no groupsvcd"
+            raise AsksForKeys(text, advice="give keys=, the path of a key file")
+        if events & zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+            text = f"the daemon at {self.address} does not know the key {self._keys.public}"
+            raise DaemonUnreachable(f"{text}: it must stand in [client_keys] of its configuration")
+        text = f"who listens at {self.address} hung up at once: the server key may be wrong ({_listed(self._keys)}),"
+        raise NotItsKey(f"{text} or it is no groupsvcd with keys")
+
     def close(self) -> None:
         """End it; may be called again. In a forked child the socket is the parent's, and stays."""
         if os.getpid() == self._pid and not self._socket.closed:
@@ -164,8 +212,14 @@ def hello(id: int, client: str | None) -> Hello:
     return Hello(id, CLIENT_PROTOCOL_VERSION, CLIENT_PROTOCOL_VERSION, name)
 
 
-def knock(address: str, timeout: float) -> None:
-    """Open and close a plain connection; ``DaemonUnreachable`` if nobody opens."""
+def _listed(keys: Keys) -> str:
+    return keys.servers[0] if len(keys.servers) == 1 else f"{len(keys.servers)} were tried"
+
+
+def knock(address: str, timeout: float) -> str:
+    """Open and close a plain connection; where it was opened, or ``DaemonUnreachable`` if nobody opens."""
+    if address.startswith(TCP):
+        return _knock_elsewhere(address, timeout)
     path = socket_path(address)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocker:
         knocker.settimeout(timeout)
@@ -176,6 +230,23 @@ def knock(address: str, timeout: float) -> None:
             raise DaemonUnreachable(text) from None
         except OSError as error:
             raise DaemonUnreachable(f"no daemon at {address}: {_reason(error, path)}; {HOW_TO_START}") from None
+    return address
+
+
+def _knock_elsewhere(address: str, timeout: float) -> str:
+    """A name may have several addresses; the one that opened is the one to connect to."""
+    try:
+        with socket.create_connection(tcp_host_and_port(address), timeout) as knocker:
+            host, port = knocker.getpeername()[:2]
+            return f"{TCP}[{host}]:{port}" if ":" in host else f"{TCP}{host}:{port}"
+    except TimeoutError:
+        reason = f"nobody answered within {timeout:g} s"
+    except ConnectionRefusedError:
+        reason = "nobody listens there"
+    except OSError as error:
+        reason = error.strerror or str(error)
+    text = f"no daemon at {address}: {reason}"
+    raise DaemonUnreachable(f"{text}; it must run there, with this address as listen_clients in its configuration")
 
 
 def does_not_answer(address: str, timeout: float) -> DaemonUnreachable:

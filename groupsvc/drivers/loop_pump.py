@@ -24,6 +24,7 @@ from typing import Any
 
 from .. import clock
 from ..errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
+from ..keys import GivenKeys, Keys
 from ..positions import known_at
 from ..sansio.applying import MachineDue
 from ..sansio.asking import Start
@@ -48,8 +49,9 @@ VOTE_S = 5.0
 class LoopPump:
     """One session on one event loop."""
 
-    def __init__(self, address: str, name: str) -> None:
+    def __init__(self, address: str, name: str, keys: Keys | None = None) -> None:
         self.address = address
+        self._keys: GivenKeys = keys or False  # what was decided when it was opened
         self.machine = SessionMachine(name, self._cast, known_at(address))
         self.state_listeners: list[Callable[[SessionState], object]] = []
         self.welcome: Welcome
@@ -96,7 +98,7 @@ class LoopPump:
 
         One of our own: a program that ends waits for those of the loop's executor, and so for a daemon that is silent.
         """
-        connect = functools.partial(DaemonConnection, self.address, timeout, client=self._name or None)
+        connect = functools.partial(DaemonConnection, self.address, timeout, client=self._name or None, keys=self._keys)
         greeting: asyncio.Future[DaemonConnection] = self._loop.create_future()
 
         def greet() -> None:

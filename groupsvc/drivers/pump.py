@@ -27,6 +27,7 @@ from typing import Any
 from .. import clock
 from ..errors import DaemonUnreachable, Failed, GroupServiceError, PeerProtocolError, TimedOut, UsageError
 from ..events import Event
+from ..keys import GivenKeys, Keys
 from ..positions import known_at
 from ..sansio.applying import MachineDue
 from ..sansio.asking import Start
@@ -65,8 +66,9 @@ EXIT_S = 0.5
 class Pump:
     """Everything about one session that needs a lock."""
 
-    def __init__(self, address: str, name: str, timeout: float) -> None:
+    def __init__(self, address: str, name: str, timeout: float, keys: Keys | None = None) -> None:
         self.address = address
+        self._keys: GivenKeys = keys or False  # what was decided when it was opened
         self.is_foreign = False
         self.deadline = math.inf  # for the background
         self._due = math.inf  # for whoever reads
@@ -98,7 +100,7 @@ class Pump:
 
     def _open(self, timeout: float) -> None:
         until = clock.now() + timeout
-        connection = DaemonConnection(self.address, timeout, client=self._name or None)
+        connection = DaemonConnection(self.address, timeout, client=self._name or None, keys=self._keys)
         self.welcome = connection.welcome
         try:
             with self.guard:
@@ -444,7 +446,7 @@ class Pump:
             reraise=True,
         )
         try:
-            connection = retrying(DaemonConnection, self.address, KNOCK_S, client=self._name or None)
+            connection = retrying(DaemonConnection, self.address, KNOCK_S, client=self._name or None, keys=self._keys)
         except GroupServiceError as problem:
             _log.warning("the daemon at %s could not be reached again: %s", self.address, problem)
             return

@@ -9,6 +9,10 @@ What they own lives in a temporary directory that goes with the domain. Peers ta
 there a dead process refuses connections as it does in production; ``transport="ipc"`` uses sockets in the
 directory instead.
 
+With ``keys=True`` every daemon has a key pair and listens for clients at a tcp address, too, as across machines::
+
+    with LocalDomain(keys=True) as domain, groupsvc.connect(domain.remote_address("n1"), keys=domain.keys) as session:
+
 Everything that waits has a deadline and raises ``DomainNotReady``, which quotes the daemons' own last words:
 whoever reads a failed test run should not have to look for log files that are already deleted.
 """
@@ -26,7 +30,9 @@ from typing import Any, Literal, Self
 
 from ..addresses import SOCKET_PATH_BYTES_MAX
 from ..drivers.connection import DaemonConnection
+from ..drivers.curve import new_keys
 from ..errors import Failed, OutcomeUnknown, TimedOut, UsageError
+from ..keys import Keys, write_keys
 from ..session import Session, connect
 from ..wire.client_messages import Status
 from .local_node import LocalNode, Setting
@@ -37,6 +43,9 @@ READY_WAIT_S = 15.0
 """How long a domain may take to come up on a machine that is busy with other tests."""
 
 POLL_S = 0.01
+
+SPARE_KEYS = 3
+"""With keys, all daemons know those of so many more nodes: the next numbers, for ``add``."""
 
 
 class DomainNotReady(TimedOut):
@@ -59,8 +68,9 @@ class LocalDomain:
         settings: Mapping[str, Setting] | None = None,
         directory: str | os.PathLike[str] | None = None,
         ready_timeout: float = READY_WAIT_S,
+        keys: bool = False,
     ) -> None:
-        """``settings`` go into every daemon's file; a ``directory`` that is given is kept."""
+        """``settings`` go into every daemon's file; a ``directory`` that is given is kept; ``keys``: all have some."""
         if nodes < 1:
             raise UsageError(f"a domain has at least one node, not {nodes}")
         count = _default_voters(nodes) if voters is None else voters
@@ -79,6 +89,10 @@ class LocalDomain:
         self._peer_addresses: dict[str, str] = {}
         self._nodes: dict[str, LocalNode] = {}
         self._undertaker: Undertaker | None = None
+        self._remote_addresses: dict[str, str] = {}
+        planned = [*self._first_names, *(f"n{nodes + number}" for number in range(1, SPARE_KEYS + 1))]
+        self._node_keys = {name: new_keys() for name in planned} if keys else {}
+        self._client_keys = new_keys(tuple(pair.public for pair in self._node_keys.values())) if keys else None
 
     # --- Start and stop ---------------------------------------------------------------------------------
 
@@ -143,6 +157,20 @@ class LocalDomain:
     def address(self, name: str) -> str:
         """Where applications reach the daemon of ``name``."""
         return self._node(name).client_address
+
+    def remote_address(self, name: str) -> str:
+        """Where programs with ``keys`` reach the daemon of ``name``, as if they were on another machine."""
+        self._node(name)
+        if name not in self._remote_addresses:
+            raise UsageError("this domain has no keys; make it with keys=True")
+        return self._remote_addresses[name]
+
+    @property
+    def keys(self) -> Keys:
+        """Those of a program that all daemons let in at their ``remote_address``."""
+        if self._client_keys is None:
+            raise UsageError("this domain has no keys; make it with keys=True")
+        return self._client_keys
 
     def connect(self, name: str, **options: Any) -> Session:
         """A session at that node; ``options`` are those of ``groupsvc.connect``."""
@@ -320,6 +348,7 @@ class LocalDomain:
             **self._settings,
             "address": self._peer_addresses[name],
             "voters": {voter: self._peer_addresses[voter] for voter in self._voter_names},
+            **self._settings_about_keys(name),
             **settings,
         }
         node = self.node_class(name, self._directory, self._undertaker, merged)
@@ -327,6 +356,24 @@ class LocalDomain:
             raise UsageError(f"{self._directory} is too long a path for sockets in it; set TMPDIR to a shorter one")
         self._nodes[name] = node
         return node
+
+    def _settings_about_keys(self, name: str) -> dict[str, Setting]:
+        """A node that nobody planned has a key that nobody lists, and is a stranger."""
+        if self._client_keys is None:
+            return {}
+        file = self._directory / f"{name}.key"
+        if not file.exists():
+            write_keys(self._directory, name, self._node_keys.get(name) or new_keys())
+        if name not in self._remote_addresses:
+            block = PortBlock()
+            self._ports.append(block)
+            self._remote_addresses[name] = block.address
+        return {
+            "key_file": str(file),
+            "listen_clients": self._remote_addresses[name],
+            "node_keys": {node: pair.public for node, pair in self._node_keys.items() if node != name},
+            "client_keys": {"client": self._client_keys.public},
+        }
 
     def _new_peer_address(self, name: str) -> str:
         if self._transport == "ipc":

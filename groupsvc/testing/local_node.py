@@ -22,7 +22,7 @@ from ..errors import GroupServiceError, UsageError
 from ..wire.client_messages import Status
 from .undertaker import Undertaker
 
-Setting = str | int | float | bool | list[str] | Mapping[str, str | int | float | bool]
+Setting = str | int | float | bool | list[str] | Mapping[str, str | int | float | bool | list[str]]
 
 STOP_WAIT_S = 3.0
 """How long a daemon may take to end by itself after SIGTERM."""

@@ -40,6 +40,7 @@ _crc = struct.Struct("!I")
 _after_crc = struct.Struct("!I16sQ")
 _header = struct.Struct("!4sBBBBII16sQ")
 HEADER_BYTES = _header.size
+_NAME_BYTES_AT = 6
 _KINDS = {int(kind): kind for kind in FrameKind}
 
 
@@ -74,6 +75,11 @@ def unpack(frame: bytes | memoryview) -> Frame:
     if isinstance(found, str):
         raise PeerProtocolError(found)
     return found
+
+
+def claimed_sender(frame: bytes | memoryview) -> bytes:
+    """The encoded name that a frame gives for its sender, be the frame good or not; empty if there is none."""
+    return bytes(frame[HEADER_BYTES : HEADER_BYTES + frame[_NAME_BYTES_AT]]) if len(frame) > HEADER_BYTES else b""
 
 
 def _look_at(frame: bytes | memoryview) -> Frame | str:

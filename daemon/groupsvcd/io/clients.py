@@ -1,4 +1,4 @@
-"""Applications of this node: a ROUTER on a Unix socket.
+"""Applications: a ROUTER on a Unix socket, for those of this node, and at a tcp address for those of others.
 
 The first frame of a connection is Hello; it settles the version and gives the connection a number that is never
 used again. Everything else goes to the engine.
@@ -11,6 +11,11 @@ without messages asks whether the connection is still there. Either way, all fra
 
 A process whose connection has broken may come back to its session on another one. So its pidfd is watched as long as
 its session has grace, and if it ends meanwhile that is told, too.
+
+Of a process on another machine nobody tells that it has ended. Its connection breaks with it; if the machine or the
+network is gone, ``HEARTBEAT_TIMEOUT_MS`` later. So its session lasts until its grace is over.
+
+At the tcp address a key is asked for (``keys.py``), if the daemon has one; at the Unix socket the file's mode decides.
 
 A client that does not read its replies is given up as if its connection had broken, and gets not one frame more over
 it: a frame left out between two others would spoil its count of what it was told.
@@ -29,7 +34,9 @@ from typing import cast
 import attrs
 import zmq
 
+from groupsvc.drivers import curve
 from groupsvc.errors import PeerProtocolError
+from groupsvc.keys import Keys
 from groupsvc.wire import frames
 from groupsvc.wire.client_messages import (
     CLIENT_PROTOCOL_VERSION,
@@ -47,6 +54,7 @@ from groupsvc.wire.limits import GRACE_S
 from ..core.effects import ReplyToClient
 from . import sockets
 from .complaints import Complaints
+from .keys import CLIENTS, proven_name
 from .outbox import Outbox
 from .sockets import NOBLOCK, RCVMORE, SNDMORE_NOBLOCK, Context, has_more
 from .watch import Watch
@@ -57,7 +65,14 @@ SOCKET_MODE = 0o660
 SUSPICION_S = 0.02
 """From the monitor's word that a connection ended to the question whether it did."""
 
+NOT_KNOWN = -1
+ELSEWHERE = -2
+"""In place of a pidfd: the process cannot be watched, because the kernel does not tell, or it is on another machine."""
+
 _credentials = struct.Struct("3i")
+LOCAL_PEER = "localhost:"
+"""How libzmq names the other end of a Unix socket, with user, group and process; over tcp it is a number."""
+
 _EMPTY = REPLY_CODEC.encode([])
 
 
@@ -80,10 +95,16 @@ class Client:
     fd: int
     pidfd: int
     name: str
+    key_name: str  # whose key it has shown; empty on the Unix socket
+
+    @property
+    def in_words(self) -> str:
+        """For people."""
+        return f"client {self.name!r}" + (f" with the key of {self.key_name}" if self.key_name else "")
 
 
 class Clients:
-    """The connections of local applications.
+    """The connections of applications.
 
     ``receive`` gives (client, request) pairs, and (client, Gone) when a client is gone; if that was its connection, a
     second one may follow when its process has ended. ``who_we_are`` is asked for (domain id, node, incarnation, domain
@@ -101,6 +122,8 @@ class Clients:
         who_we_are: Callable[[], tuple[bytes, str, int, str]],
         clients_max: int,
         queue_frames: int,
+        listen: str = "",
+        keys: Keys | None = None,
     ) -> None:
         self._watch = watch
         self._clock = clock
@@ -111,7 +134,7 @@ class Clients:
         self._by_number: dict[int, Client] = {}
         self._by_fd: dict[int, Client] = {}
         self._last_number = 0
-        self._bound = ""
+        self._bound: list[str] = []
         self.is_empty = True
         self._suspects: dict[int, float] = {}
         self._dead: list[tuple[Client, Gone]] = []
@@ -127,7 +150,12 @@ class Clients:
         watch.add(sockets.fd_of(self._monitor), self._connections_changed)
         try:
             sockets.bind(self.router, address, mode=SOCKET_MODE)
-            self._bound = address
+            self._bound.append(address)
+            if listen:  # what is set from here on is not for the Unix socket
+                sockets.set_heartbeat(self.router)
+                if keys is not None:
+                    curve.serve(self.router, keys, CLIENTS)
+                sockets.bind(self.router, listen)
         except BaseException:
             self.close()
             raise
@@ -174,11 +202,12 @@ class Clients:
         router = self.router
         routing_id = router.recv(NOBLOCK)
         client = self._by_id.get(routing_id)
-        fd, peer = -1, ""
+        fd, peer, key_name = -1, "", ""
         if client is None:
             part = router.recv(NOBLOCK, copy=False)
             raw = part.bytes
             fd, peer = _source_of(part)
+            key_name = proven_name(part)
         else:
             raw = router.recv(NOBLOCK)
         if router.getsockopt(RCVMORE):
@@ -195,13 +224,13 @@ class Clients:
             return
         for request in requests:
             if isinstance(request, Hello):
-                client = self._welcome(routing_id, request, fd, peer)
+                client = self._welcome(routing_id, request, fd, peer, key_name)
             elif client is None:
                 self._refuse(routing_id, "hello", "the first request of a connection must be Hello", request.id)
             else:
                 found.append((client.number, request))
 
-    def _welcome(self, routing_id: bytes, hello: Hello, fd: int, peer: str) -> Client | None:
+    def _welcome(self, routing_id: bytes, hello: Hello, fd: int, peer: str, key_name: str) -> Client | None:
         before = self._by_id.get(routing_id)
         if before is not None:
             self._refuse(routing_id, "hello", "Hello was said already on this connection", hello.id)
@@ -219,13 +248,13 @@ class Clients:
             self._refuse(routing_id, "too many clients", text, hello.id, family_failed=True)
             return None
         pidfd = _pidfd_of(fd, peer)
-        if pidfd < 0:  # it ended between Hello and now, or the kernel does not tell; then the monitor must
+        if pidfd == NOT_KNOWN:  # it ended between Hello and now, or the kernel does not tell; then the monitor must
             self._complaints.note("no pidfd", f"the process of client {hello.client!r} cannot be watched")
         previous = self._by_fd.get(fd)
         if previous is not None:  # its descriptor is in use again, so its connection is over
             self._dead.append((previous, Gone.CONNECTION))
         self._last_number += 1
-        client = Client(self._last_number, routing_id, fd, pidfd, hello.client)
+        client = Client(self._last_number, routing_id, fd, pidfd, hello.client, key_name)
         self._by_id[routing_id] = self._by_number[client.number] = client
         if fd >= 0:
             self._by_fd[fd] = client
@@ -256,7 +285,7 @@ class Clients:
         if client is None or number in self._given_up:
             return
         if not self._send_frame(client.routing_id, body):
-            self._complaints.note("client given up", f"client {client.name!r} is gone or does not read its replies")
+            self._complaints.note("client given up", f"{client.in_words} is gone or does not read its replies")
             self._given_up.add(number)
             self._dead.append((client, Gone.CONNECTION))
 
@@ -340,8 +369,8 @@ class Clients:
             self._watch.remove(sockets.fd_of(self._monitor))
         self.router.disable_monitor()
         self._monitor.close(linger=0)
-        sockets.remove_socket_file(self._bound)
-        self._bound = ""
+        while self._bound:
+            sockets.remove_socket_file(self._bound.pop())
         self.router.close(linger=linger_ms)
 
 
@@ -358,20 +387,22 @@ def _source_of(part: zmq.Frame) -> tuple[int, str]:
 
 
 def _pidfd_of(fd: int, peer: str) -> int:
-    """A pidfd of the process behind the connection ``fd``, or -1."""
+    """A pidfd of the process behind the connection ``fd``, or why there is none."""
+    if peer and not peer.startswith(LOCAL_PEER):
+        return ELSEWHERE
     if fd < 0:
-        return -1
+        return NOT_KNOWN
     try:
         with socket.socket(fileno=os.dup(fd)) as connection:
             if connection.family != socket.AF_UNIX:
-                return -1
+                return ELSEWHERE
             raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _credentials.size)
             pid = int(_credentials.unpack(raw)[0])
             if peer.count(":") == 3 and peer.rpartition(":")[2] != str(pid):
-                return -1  # the descriptor belongs to another connection by now
+                return NOT_KNOWN  # the descriptor belongs to another connection by now
             try:
                 return connection.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD)
             except OSError:
-                return os.pidfd_open(pid) if pid > 0 else -1
+                return os.pidfd_open(pid) if pid > 0 else NOT_KNOWN
     except OSError:
-        return -1
+        return NOT_KNOWN

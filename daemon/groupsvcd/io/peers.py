@@ -21,6 +21,10 @@ How much a peer that does not read may cost (C was stopped, and A goes on sendin
     in all                                              64 MiB
 
 After ``HEARTBEAT_TIMEOUT_MS`` the connection is given up and all of it is free again.
+
+With keys (``keys.py``) both endpoints let in only nodes that are listed, and A expects B's key where it connects to B.
+A frame that comes over a connection of B and says that it is from C is dropped. While B changes its key two are listed;
+which of them it has, A finds out by trying.
 """
 
 from __future__ import annotations
@@ -30,18 +34,28 @@ from collections.abc import Callable, Container, Mapping
 import attrs
 import zmq
 
+from groupsvc.drivers import curve
+from groupsvc.wire.frames import claimed_sender
 from groupsvc.wire.limits import FRAME_BYTES_USUAL
 
 from ..core.peer_messages import DOMAIN_TOPIC, TOPIC_BYTES
 from . import sockets
 from .addresses import multicast_address, problem_with_peer_address
 from .complaints import Complaints
+from .keys import NODES, PeerKeys, proven_name
 from .large_frames import LargeFrames
 from .probes import Probes
 from .sockets import NOBLOCK, Context, Socket, has_more
+from .subscribers import Subscribers
 from .watch import Watch
 
-DEALER_EVENTS = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_SUCCEEDED)
+HANDSHAKE_FAILED = int(
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+)
+DEALER_EVENTS = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_SUCCEEDED) | HANDSHAKE_FAILED
+
+KEY_TRIAL_S = 0.2
+"""So long one of two keys of a peer is tried before the other one is: what ZeroMQ waits between two connections."""
 
 
 class _Everything:
@@ -60,6 +74,8 @@ class _Peer:
     dealer: Socket
     monitor: Socket
     large: LargeFrames
+    key: int = 0  # which of its keys is expected
+    tried_since: float = 0.0
     sent: int = 0
     dropped: int = 0
 
@@ -91,6 +107,7 @@ class Peers:
         complaints: Complaints,
         queue_frames: int,
         insecure: bool,
+        keys: PeerKeys | None = None,
     ) -> None:
         self._context = context
         self._node = node
@@ -98,7 +115,9 @@ class Peers:
         self._watch = watch
         self._complaints = complaints
         self._queue_frames = queue_frames
-        self._insecure = insecure
+        self._may_leave = insecure or keys is not None
+        self._keys = keys
+        self._clock = clock
         self._peers: dict[str, _Peer] = {}
         self._heard: dict[str, str] = {}  # whom we listen to, and where their multicasts come from
         self._topics = {DOMAIN_TOPIC}
@@ -113,6 +132,13 @@ class Peers:
         self.subscriber = sockets.new_socket(context, zmq.SUB, send_queue=queue_frames)
         self.subscriber.setsockopt(zmq.SUBSCRIBE, DOMAIN_TOPIC)
         sockets.set_heartbeat(self.subscriber)
+        self._apart: Subscribers | None = None  # with keys, instead of the one for all
+        if keys is not None:
+            for listening in (self.router, self.publisher):
+                curve.serve(listening, keys.own, NODES)
+            self._apart = Subscribers(
+                context, own=keys.own, watch=watch, send_queue=queue_frames, first_topic=DOMAIN_TOPIC
+            )
         try:
             for listening, its_address in ((self.router, address), (self.publisher, multicast_address(address))):
                 sockets.bind(listening, its_address)
@@ -141,22 +167,29 @@ class Peers:
         """From now on ``node`` is reached at ``address``; with ``listen`` its multicasts are heard, too."""
         if node == self._node:
             return
-        problem = problem_with_peer_address(address, insecure=self._insecure)
+        problem = problem_with_peer_address(address, may_leave=self._may_leave)
         if problem is not None:
             self._complaints.note("bad address", f"{node} cannot be reached: {problem}")
             return
+        if self._keys is not None and node not in self._keys.nodes:
+            self._complaints.note("no key", f"{node} cannot be reached: there is no key of it in [node_keys]")
+            return
         self._listen(node, multicast_address(address) if listen or node in self._voters else None)
-        peer = self._peers.get(node)
+        peer, key = self._peers.get(node), 0
         if peer is not None:
             if peer.address == address:
                 return
+            key = peer.key  # as its multicasts are heard
             self._hang_up(node, peer)
         dealer = sockets.new_socket(self._context, zmq.DEALER, send_queue=self._queue_frames, receive_queue=1)
         dealer.setsockopt(zmq.IMMEDIATE, 1)
         sockets.set_heartbeat(dealer)
         monitor = sockets.monitor(dealer, DEALER_EVENTS)
-        self._peers[node] = _Peer(address, dealer, monitor, LargeFrames(dealer))
+        self._peers[node] = _Peer(address, dealer, monitor, LargeFrames(dealer), key)
         self._watch.add(sockets.fd_of(monitor), lambda: self._connection_changed(node, monitor))
+        if self._keys is not None:
+            curve.show(dealer, self._keys.own)
+            curve.expect(dealer, self._keys.nodes[node][key])
         dealer.connect(address)
 
     def disconnect(self, node: str) -> None:
@@ -171,12 +204,16 @@ class Peers:
         if topic not in self._topics:  # libzmq counts: what is subscribed to twice must be given up twice
             self._topics.add(topic)
             self.subscriber.setsockopt(zmq.SUBSCRIBE, topic)
+            if self._apart is not None:
+                self._apart.subscribe(topic)
 
     def unsubscribe(self, topic: bytes) -> None:
         """Hear them no longer."""
         if topic in self._topics and topic != DOMAIN_TOPIC:
             self._topics.remove(topic)
             self.subscriber.setsockopt(zmq.UNSUBSCRIBE, topic)
+            if self._apart is not None:
+                self._apart.unsubscribe(topic)
 
     def send(self, node: str, frame: bytes) -> bool:
         """Send to one peer; False if it was dropped, because there is no connection or no room."""
@@ -212,10 +249,18 @@ class Peers:
         The frames are looks into the memory of libzmq, which is free again when they are forgotten.
         """
         found: list[memoryview] = []
-        multicasts_read = self.subscriber not in ready or self._receive_multicast(found, frames_max)
+        if self._apart is not None:
+            multicasts_read = self._receive_apart(found, frames_max, ready is EVERYTHING)
+        else:
+            multicasts_read = self.subscriber not in ready or self._receive_multicast(found, frames_max)
         directs_read = self.router not in ready or self._receive_direct(found, frames_max)
         self.is_empty = multicasts_read and directs_read
         return found
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether ``receive`` may find something of which no socket tells."""
+        return self._apart is not None and self._apart.has_unread
 
     def read_subscriptions(self) -> None:
         """Read and forget who subscribes and unsubscribes; unread they would pile up."""
@@ -241,6 +286,21 @@ class Peers:
             return True
         return False
 
+    def _receive_apart(self, found: list[memoryview], frames_max: int, all_of_them: bool) -> bool:
+        assert self._apart is not None
+
+        def take(node: str, part: zmq.Frame, receiving: Socket) -> None:
+            if part.more:
+                extra = sockets.drop_rest(receiving)
+                self._complaints.note("bad frame", f"a multicast of {node} with {extra} parts too many")
+                return
+            frame = part.buffer[TOPIC_BYTES:]
+            if self._is_true(node.encode(), frame):
+                found.append(frame)
+
+        self._apart.receive(frames_max, take, all_of_them=all_of_them)
+        return not self._apart.has_unread
+
     def _receive_direct(self, found: list[memoryview], frames_max: int) -> bool:
         receive, before = self.router.recv, len(found)
         try:
@@ -251,11 +311,22 @@ class Peers:
                     extra = sockets.drop_rest(self.router)
                     self._complaints.note("bad frame", f"a message from a peer with {extra} parts too many")
                     continue
+                if self._keys is not None and not self._is_true(proven_name(part).encode(), part.buffer):
+                    continue
                 found.append(part.buffer)
                 if len(found) == before + 1 and not has_more(self.router):
                     return True
         except zmq.Again:
             return True
+        return False
+
+    def _is_true(self, proven: bytes, frame: memoryview) -> bool:
+        """Whether a frame is from whom it says; ``proven``: whose key its connection has."""
+        claimed = claimed_sender(frame)
+        if claimed == proven:
+            return True
+        who, says = proven.decode() or "nobody known", claimed.decode(errors="replace")
+        self._complaints.note("false name", f"a frame from {who} says that it is from {says!r}; it was dropped")
         return False
 
     # --- Connections ------------------------------------------------------------------------------------
@@ -267,8 +338,31 @@ class Peers:
                 return
             if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self.probes.forget(node)
+            elif event & HANDSHAKE_FAILED:
+                self._not_admitted(node, peer)
             else:
                 self.probes.connection_broke(node, peer.address)
+
+    def _not_admitted(self, node: str, peer: _Peer) -> None:
+        """Somebody is at the address of ``node`` and does not speak with us; if it has two keys, try the other one."""
+        if self._keys is None:
+            return  # nothing was asked of it: it ended, or wants keys
+        keys, now = self._keys.nodes[node], self._clock()
+        if now < peer.tried_since + KEY_TRIAL_S:
+            return
+        text = (
+            f"who is at {peer.address} has not the key of {node} in [node_keys], or does not list the one of this node"
+        )
+        self._complaints.note("not let in", f"{text} (or it was just ending)")
+        if len(keys) == 1:
+            return
+        peer.key, peer.tried_since = (peer.key + 1) % len(keys), now
+        peer.dealer.disconnect(peer.address)
+        curve.expect(peer.dealer, keys[peer.key])
+        peer.dealer.connect(peer.address)
+        heard = self._heard.get(node)
+        if heard is not None and self._apart is not None:
+            self._apart.listen(node, heard, keys[peer.key])
 
     def _listen(self, node: str, endpoint: str | None) -> None:
         """Hear the multicasts of ``node`` from ``endpoint`` and from nowhere else.
@@ -276,6 +370,10 @@ class Peers:
         Of two names with one endpoint one is out of date. It is connected to once, and until neither is wanted:
         connected twice, everything from there would come twice.
         """
+        if self._keys is not None:
+            peer = self._peers.get(node)
+            self._listen_apart(node, endpoint, self._keys.nodes[node][0 if peer is None else peer.key])
+            return
         before = self._heard.pop(node, None)
         if before is not None and before != endpoint and before not in self._heard.values():
             self.subscriber.disconnect(before)
@@ -283,6 +381,16 @@ class Peers:
             if before != endpoint and endpoint not in self._heard.values():
                 self.subscriber.connect(endpoint)
             self._heard[node] = endpoint
+
+    def _listen_apart(self, node: str, endpoint: str | None, key: str) -> None:
+        """The same with keys: everybody has a socket of its own, and of two names with one endpoint one has the key."""
+        assert self._apart is not None
+        if endpoint is None:
+            self._heard.pop(node, None)
+            self._apart.forget(node)
+        elif self._heard.get(node) != endpoint:
+            self._heard[node] = endpoint
+            self._apart.listen(node, endpoint, key)
 
     def _hang_up(self, node: str, peer: _Peer, linger_ms: int = 0) -> None:
         del self._peers[node]
@@ -299,6 +407,8 @@ class Peers:
         self.probes.close()
         while self._bound:
             sockets.remove_socket_file(self._bound.pop())
+        if self._apart is not None:
+            self._apart.close()
         self.subscriber.close(linger=0)
         self.publisher.close(linger=linger_ms)
         self.router.close(linger=0)

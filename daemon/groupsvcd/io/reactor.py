@@ -227,6 +227,8 @@ class Reactor:
         if self._unsynced or self._refused or self._calls or self._to_do:
             return 0
         if self._peers is not None:
+            if self._peers.has_unread:
+                return 0
             deadline = min(deadline, self._peers.probes.deadline)
         if self._clients is not None:
             deadline = min(deadline, self._clients.deadline)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groupsvcd.io.addresses import multicast_address, problem_with_peer_address, tcp_host_and_port
+from groupsvc.addresses import problem_with_address, stays_here, tcp_host_and_port
+from groupsvcd.io.addresses import multicast_address, problem_with_listening, problem_with_peer_address
 
 
 @pytest.mark.parametrize(
@@ -17,7 +18,7 @@ from groupsvcd.io.addresses import multicast_address, problem_with_peer_address,
     ],
 )
 def test_multicasts_come_from_the_place_beside(address: str, multicasts: str) -> None:
-    assert problem_with_peer_address(address, insecure=False) is None
+    assert problem_with_peer_address(address, may_leave=False) is None
     assert multicasts == multicast_address(address)
 
 
@@ -30,13 +31,43 @@ def test_multicasts_come_from_the_place_beside(address: str, multicasts: str) ->
     ],
 )  # fmt: skip
 def test_nonsense_is_refused_even_on_a_trusted_network(address: str) -> None:
-    assert problem_with_peer_address(address, insecure=True) is not None
+    assert problem_with_peer_address(address, may_leave=True) is not None
 
 
 def test_a_name_might_leave_the_machine() -> None:
-    assert problem_with_peer_address("tcp://n1.example:7400", insecure=False) is not None
-    assert problem_with_peer_address("tcp://n1.example:7400", insecure=True) is None
+    assert problem_with_peer_address("tcp://n1.example:7400", may_leave=False) is not None
+    assert problem_with_peer_address("tcp://n1.example:7400", may_leave=True) is None
 
 
 def test_the_parts_of_a_tcp_address() -> None:
     assert ("::1", 7400) == tcp_host_and_port("tcp://[::1]:7400")
+
+
+# --- Clients of other machines ------------------------------------------------------------------------
+
+
+def test_clients_are_awaited_at_every_address_only_with_keys_or_by_leave() -> None:
+    assert problem_with_listening("tcp://0.0.0.0:7500", may_leave=True) is None
+    problem = problem_with_listening("tcp://0.0.0.0:7500", may_leave=False)
+    assert problem is not None
+    assert "groupsvc keygen" in problem
+    assert "insecure = true" in problem
+    assert problem_with_listening("tcp://127.0.0.1:7500", may_leave=False) is None
+
+
+@pytest.mark.parametrize("address", ["ipc:///run/x.sock", "tcp://host", "tcp://host:0", "tcp://host:65536", ""])
+def test_nothing_but_a_host_and_a_port_can_be_listened_at_for_them(address: str) -> None:
+    assert problem_with_listening(address, may_leave=True) is not None
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://0.0.0.0:7500", "tcp://[::]:7500", "tcp://host:0", "tcp://host", "udp://h:1"]
+)
+def test_a_client_is_told_what_is_no_address(address: str) -> None:
+    assert problem_with_address(address) is not None
+
+
+def test_what_stays_on_the_machine() -> None:
+    expected = {"ipc:///run/x.sock": True, "tcp://127.0.0.1:1": True, "tcp://localhost:1": True, "tcp://[::1]:1": True}
+    expected |= {"tcp://10.0.0.1:1": False, "tcp://n1.example:1": False}
+    assert expected == {address: stays_here(address) for address in expected}

@@ -97,3 +97,13 @@ def test_a_frame_at_the_limit_is_taken_and_one_byte_more_is_not() -> None:
 def test_a_name_at_the_limit_is_taken_and_one_byte_more_is_not() -> None:
     assert frames.problem_with(frames.pack(FrameKind.PEER, DOMAIN, b"n" * NODE_NAME_BYTES_MAX, 1, b"")) is None
     assert frames.problem_with(frames.pack(FrameKind.PEER, DOMAIN, b"n" * (NODE_NAME_BYTES_MAX + 1), 1, b""))
+
+
+def test_whom_a_frame_claims_to_be_from_can_be_asked_of_any_bytes() -> None:
+    """Before anything else in it is believed, and so of frames that would be refused, too."""
+    frame = frames.pack(FrameKind.PEER, bytes(16), b"n1", 1, b"body")
+    assert b"n1" == frames.claimed_sender(frame) == frames.claimed_sender(memoryview(frame))
+    assert b"n1" == frames.claimed_sender(frame[:8] + bytes(4) + frame[12:])
+    for size in range(frames.HEADER_BYTES + 1):
+        assert b"" == frames.claimed_sender(frame[:size])
+    assert b"n" == frames.claimed_sender(frame[: frames.HEADER_BYTES + 1])

@@ -1,0 +1,100 @@
+"""Who may connect: answering ZeroMQ's question whether a key is welcome.
+
+Somebody connects to node A and proves to have the secret of a public key. Before A hears a byte of it, libzmq asks the
+ZAP handler of the process, over a socket inside it, whether this key may come in at this door (the *ZAP domain*). The
+answer here is a name from the configuration, or no. From then on libzmq marks every frame of that connection with the
+name, as its ``User-Id``. A name in a frame is only a claim; this one is proven.
+
+There are two doors: ``NODES`` for daemons, ``CLIENTS`` for programs of other machines. The same key may be known at one
+and unknown at the other.
+
+Nothing waits here: a question is answered in the loop of the daemon, from a table. While the loop does something else,
+who connects waits. The handler must exist before the first door is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+import zmq
+from zmq.utils import z85
+
+from groupsvc.keys import Keys
+
+from . import sockets
+from .complaints import Complaints
+from .sockets import NOBLOCK, Context
+from .watch import Watch
+
+NODES = "nodes"
+CLIENTS = "clients"
+ZAP_ADDRESS = "inproc://zeromq.zap.01"
+ZAP_VERSION = b"1.0"
+QUESTION_PARTS = 7
+WELCOME = b"200"
+NOT_NOW = b"300"
+"""Cut off without a word. A node tries again, and gets in when its key has been listed and this daemon started anew."""
+NEVER = b"400"
+"""Cut off with a word. A program is told that its key is refused; a ZeroMQ socket that was told so gives up."""
+
+Names = Mapping[str, tuple[str, ...]]
+
+
+@attrs.frozen
+class PeerKeys:
+    """This node's own pair, and the public keys of the nodes it knows."""
+
+    own: Keys
+    nodes: Names
+
+
+class Doorkeeper:
+    """The ZAP handler of the daemon."""
+
+    def __init__(self, context: Context, *, doors: Mapping[str, Names], watch: Watch, complaints: Complaints) -> None:
+        self._names = {
+            door.encode(): {z85.decode(key): name.encode() for name, keys in names.items() for key in keys}
+            for door, names in doors.items()
+        }
+        self._watch = watch
+        self._complaints = complaints
+        self._asked = sockets.new_socket(context, zmq.REP, send_queue=0, receive_queue=0)
+        self._asked.bind(ZAP_ADDRESS)
+        watch.add(sockets.fd_of(self._asked), self.run)
+        self.run()  # a socket tells of what comes only when it was once found empty
+
+    def run(self) -> None:
+        """Answer everybody who waits."""
+        try:
+            while True:
+                question = self._asked.recv_multipart(NOBLOCK)
+                self._asked.send_multipart(self._answer(question), NOBLOCK)
+        except zmq.Again:
+            pass
+
+    def _answer(self, question: list[bytes]) -> list[bytes]:
+        number = question[1] if len(question) > 1 else b""
+        if len(question) != QUESTION_PARTS or question[0] != ZAP_VERSION or question[5] != b"CURVE":
+            return [ZAP_VERSION, number, NEVER, b"keys are asked for here", b"", b""]
+        _, _, door, address, _, _, key = question
+        name = self._names.get(door, {}).get(key)
+        if name is None:
+            text = f"{z85.encode(key).decode()}, from {address.decode(errors='replace')}, is none of the keys of"
+            self._complaints.note("stranger", f"{text} [{'client' if door == CLIENTS.encode() else 'node'}_keys]")
+            return [ZAP_VERSION, number, NOT_NOW if door == NODES.encode() else NEVER, b"not listed", b"", b""]
+        return [ZAP_VERSION, number, WELCOME, b"", name, b""]
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        if not self._asked.closed:
+            self._watch.remove(sockets.fd_of(self._asked))
+            self._asked.close(linger=0)
+
+
+def proven_name(part: zmq.Frame) -> str:
+    """The name whose key the connection of this frame has shown; empty if none."""
+    try:
+        return str(part.get("User-Id"))
+    except zmq.ZMQError:
+        return ""
