@@ -114,7 +114,7 @@ class Application:
         self._numberings = Numberings()  # what this process knows of groups, whatever becomes of its sessions
         self.open_calls: dict[int, tuple[str, dict[str, Any]]] = {}
         self.calls = 0
-        self.failed_calls = 0  # those that did not end well
+        self.failed_calls: list[int] = []  # the numbers of those that did not end well
         self.values = 0
         self.members = 0
         self.now = -math.inf
@@ -343,7 +343,8 @@ class Application:
         if self.open_calls.pop(number, None) is None:
             self.all.broken("K1", f"{op} {number} of {self.name} ended twice", self)
             return
-        self.failed_calls += verdict != "ok"
+        if verdict != "ok":
+            self.failed_calls.append(number)
         short: dict[str, Any] = {name: args[name] for name in ("id", "m", "session") if name in args}
         short["id"] = number
         self.all.pen.line(self, op, verdict, short, result, group=group)

@@ -140,7 +140,8 @@ class Grants:
     def _grant_without(self, group: Group, pending: View, unable: str) -> None:
         """Who is to lead or serve has not what it takes; without it, the others may have enough.
 
-        If none of them has, the view goes round between them, ever more slowly.
+        If none of them has, the view goes round between them, ever more slowly. If there is nobody else, and all whom
+        the active view had are gone for ever, nobody can ever go on with this group: it ends.
         """
         passed = self._passed_on.get(group.id)
         if passed is None or passed.epoch != group.active.epoch:
@@ -159,6 +160,14 @@ class Grants:
         elif pending.forced and servers:
             self.turn.mark("group-server-unable")
             self._continue(group, servers[0][0], servers)
+        elif pending.forced and self._is_alone(group, unable):
+            if self.turn.now - passed.since >= 2 * self._timers.lease:
+                self._drop(group)
+
+    def _is_alone(self, group: Group, name: str) -> bool:
+        """Whether all other servers of the active view are gone, and what they had with them."""
+        others = sum(server[0] != name for server in group.active.servers)
+        return not group.durable and self.directory.groups.servers_gone(group) >= others
 
     # --- Mismatches ---
 

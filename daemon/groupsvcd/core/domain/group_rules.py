@@ -158,13 +158,17 @@ class GroupRules:
         return ""
 
     def _problem_with_giving_up(self, group: Group, command: DropGroup) -> str:
-        """Why the name server cannot end a group whose servers are lost, or ""."""
+        """Why the name server cannot end a group whose servers are lost, or "".
+
+        Of a forced view that is pending, whoever is to lead it may have said that it cannot: the name server knows.
+        """
         if command.epoch != group.newest_epoch:
             return f"the newest epoch granted is {group.newest_epoch}, not {command.epoch}"
         if group.on_quorum_lost == "wait":
             return "the group waits for its servers"
         all_gone = self._groups.servers_gone(group) == len(group.active.servers)
-        if group.on_quorum_lost == "continue" and (group.pending is not None or not all_gone):
+        may_be_led = group.pending is not None and not group.pending.forced
+        if group.on_quorum_lost == "continue" and (may_be_led or not all_gone):
             return "the group may still continue"
         return self._problem_with_loss(group)
 

@@ -393,6 +393,26 @@ def test_a_forced_view_whose_server_has_lost_the_group_is_granted_to_the_others(
     assert [ContinueGroup(office.id, pending.epoch, "f", (F,))] == office.ordered
 
 
+def test_a_group_that_nobody_can_lead_any_more_ends() -> None:
+    """All of the active view are gone, and the one that was to go on has not what it takes, and says so again."""
+    office = Office()
+    office.scene.serve(office.id, D, E, k=2)
+    office.scene.gone("d")
+    office.scene.gone("e")
+    answer = office.scene.order(ContinueGroup(office.id, office.scene.group(office.id).newest_epoch, "f", (F,)))
+    assert answer["ok"]
+    pending = office.scene.group(office.id).pending
+    assert pending is not None
+    office.grants.on_complaint(F, office.id, pending.epoch, unable=True)
+    assert [] == office.ordered
+    office.pass_time(4.5)
+    office.grants.on_complaint(F, office.id, pending.epoch, unable=True)
+    (drop,) = office.ordered
+    assert DropGroup(office.id, pending.epoch, drop.by) == drop
+    assert office.scene.order(drop)["ok"]
+    assert office.scene.directory.group("jobs") is None
+
+
 def test_a_leader_that_lives_and_is_to_lead_on_is_given_time() -> None:
     """With k = 1 it needs no promise but its own, and is declared down before that time is over, or has gone on."""
     office = Office(commit_k=1, on_quorum_lost="dissolve")
