@@ -62,12 +62,12 @@ class Reader:
     def __init__(self, name: str, voters: dict[str, str]) -> None:
         code = READER.format(paths=[str(ROOT), str(ROOT / "daemon")], topic=TOPIC, give_up_ms=GIVE_UP_MS)
         command = [sys.executable, "-c", code, name, *(f"{voter}={address}" for voter, address in voters.items())]
-        self._said = tempfile.TemporaryFile("a+b")  # noqa: SIM115  # the offset is shared: it writes at the end
+        self._said = tempfile.NamedTemporaryFile("ab")  # noqa: SIM115  # read by its name: else both share one offset
         self.process = subprocess.Popen(command, stdout=self._said)
 
     def has_read(self) -> set[bytes]:
-        self._said.seek(0)
-        return {bytes.fromhex(line.decode()) for line in self._said.read().split(b"\n")[:-1]}
+        said = Path(self._said.name).read_bytes()
+        return {bytes.fromhex(line.decode()) for line in said.split(b"\n")[:-1]}
 
     def wait_for(self, *wanted: bytes, repeat: Callable[[], object] = lambda: None) -> None:
         until = time.monotonic() + PATIENCE_S
