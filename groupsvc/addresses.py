@@ -58,12 +58,10 @@ def problem_with_address(address: str) -> str | None:
     """Why ``address`` cannot be where a client reaches a daemon, or None."""
     if not address.startswith(TCP):
         return problem_with_local_address(address)
-    parts = tcp_parts(address)
-    if parts is None:
-        return f"{address!r} is not {TCP}HOST:PORT"
-    host, port = parts
-    if not 1 <= port <= PORT_MAX:
-        return f"port {port} of {address!r} is not between 1 and {PORT_MAX}"
+    problem = problem_with_tcp_address(address)
+    if problem is not None:
+        return problem
+    host, _ = tcp_host_and_port(address)
     if is_wildcard(host):
         return f"{host} is every address of a machine; name one at which its daemon can be reached"
     return None
@@ -90,16 +88,19 @@ def stays_here(address: str) -> bool:
 _tcp = re.compile(r"tcp://(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
 
-def tcp_parts(address: str) -> tuple[str, int] | None:
-    """Host and port of a tcp address, or None if it is none."""
-    match = _tcp.fullmatch(address)
-    return None if match is None else (match.group(1).strip("[]"), int(match.group(2)))
+def problem_with_tcp_address(address: str, port_max: int = PORT_MAX) -> str | None:
+    """Why ``address`` is not tcp, a host and a port up to ``port_max``, or None."""
+    if _tcp.fullmatch(address) is None:
+        return f"{address!r} is not {TCP}HOST:PORT"
+    _, port = tcp_host_and_port(address)
+    return None if 1 <= port <= port_max else f"port {port} of {address!r} is not between 1 and {port_max}"
 
 
 def tcp_host_and_port(address: str) -> tuple[str, int]:
     """The two parts of a tcp address that has no problem."""
-    host, _, port = address.removeprefix(TCP).rpartition(":")
-    return host.strip("[]"), int(port)
+    match = _tcp.fullmatch(address)
+    assert match is not None, address
+    return match.group(1).strip("[]"), int(match.group(2))
 
 
 def is_loopback(host: str) -> bool:

@@ -367,7 +367,7 @@ class Barrier(KnownBarrier):
         await self._come(self._terms, b"", True, timeout)
 
 
-class Group(Reader, JoinedGroup):
+class Group(Reader, JoinedGroup[LoopPump]):
     """A provider of a group: me. An async context manager that leaves, or on an exception says goodbye."""
 
     def __init__(self, pump: LoopPump, membership: Membership, default_timeout: float) -> None:
@@ -545,9 +545,6 @@ class Group(Reader, JoinedGroup):
         if not await self._has_machine_caught_up(until):
             raise asking.not_synced(self.name)
         return seq
-
-    def _is_vouched_for(self) -> bool:
-        return self._pump.is_mine and self._pump.machine.valid_for(clock.now()) > 0
 
     def held(self, fence: int) -> Held[asyncio.Event]:
         """A guard for what I hold under this fence."""

@@ -116,7 +116,7 @@ class Subscription(Reader):
         return f"<Subscription to {self.name!r}>"
 
 
-class Group(Reader, JoinedGroup):
+class Group(Reader, JoinedGroup["Pump"]):
     """A provider of a group: me. A context manager that leaves, or on an exception says goodbye."""
 
     def __init__(self, pump: Pump, membership: Membership, default_timeout: float) -> None:
@@ -317,9 +317,6 @@ class Group(Reader, JoinedGroup):
         if not self._has_machine_caught_up(until):
             raise asking.not_synced(self.name)
         return seq
-
-    def _is_vouched_for(self) -> bool:
-        return self._pump.is_mine and self._pump.machine.valid_for(clock.now()) > 0
 
     def held(self, fence: int) -> Held[threading.Event]:
         """A guard for what I hold under this fence."""

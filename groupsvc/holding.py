@@ -17,12 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from . import clock
 from .errors import Lost, Suspended, UsageError
 from .sansio.membership_machine import Membership
 from .sansio.session_machine import SessionMachine
+
+if TYPE_CHECKING:
+    from .drivers.loop_pump import LoopPump
+    from .drivers.pump import Pump
+    from .sansio.contending import Contender
 
 E = TypeVar("E")
 """An event of threads, or of asyncio."""
@@ -85,14 +90,6 @@ class Held(Generic[E]):
 class HeldInTurn(Held[E]):
     """The same for what is held by turns: a lock, the lead. ``suspended`` is set while nobody vouches for it."""
 
-    def __init__(
-        self,
-        machine: SessionMachine,
-        membership: Membership,
-        fence: int,
-        lost: E,
-        check_process: Callable[[], None],
-        suspended: E,
-    ) -> None:
-        super().__init__(machine, membership, fence, lost, check_process)
+    def __init__(self, pump: Pump | LoopPump, contender: Contender, lost: E, suspended: E) -> None:
+        super().__init__(pump.machine, contender.membership, contender.fence, lost, pump.check_process)
         self.suspended = suspended

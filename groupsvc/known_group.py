@@ -10,10 +10,20 @@ says yes only while, by this process's own clock, somebody vouches for it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from . import clock
 from .attributes import GroupAttributes
 from .errors import OnlyWatches
 from .sansio.membership_machine import Membership
 from .views import Provider, View
+
+if TYPE_CHECKING:
+    from .drivers.loop_pump import LoopPump
+    from .drivers.pump import Pump
+
+P = TypeVar("P", bound="Pump | LoopPump")
+"""What moves the messages: of a blocking program, or of a loop."""
 
 
 class KnownGroup:
@@ -72,8 +82,10 @@ def not_of_a_watcher(watching: KnownGroup, name: str, provider: type) -> Attribu
     return OnlyWatches(text, group=group)
 
 
-class JoinedGroup(KnownGroup):
+class JoinedGroup(KnownGroup, Generic[P]):
     """The same for a provider."""
+
+    _pump: P
 
     @property
     def me(self) -> Provider:
@@ -96,8 +108,6 @@ class JoinedGroup(KnownGroup):
         Who does something that takes time uses ``held``, which says for how long.
         """
         oldest = self.oldest
-        return oldest is not None and oldest.id == self.me.id and self._is_vouched_for()
-
-    def _is_vouched_for(self) -> bool:
-        """Whether what is known here is true now."""
-        raise NotImplementedError
+        if oldest is None or oldest.id != self.me.id:
+            return False
+        return self._pump.is_mine and self._pump.machine.valid_for(clock.now()) > 0

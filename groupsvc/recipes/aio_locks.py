@@ -15,29 +15,25 @@ import asyncio
 from types import TracebackType
 from typing import Literal
 
-from .. import clock
 from ..drivers.loop_pump import LoopPump
 from ..errors import GroupServiceError, UsageError
 from ..holding import HeldInTurn
-from ..sansio import arguments as check
-from ..sansio.contending import Contender, Line, check_may_wait
-from .turns import Turn, Turns, raise_unless_late, turn_of
+from ..sansio.contending import Contender, Line
+from .turns import Turn, Turns
 
 OnLost = Literal["cancel", "event"]
 
 
-class Lock(Turns[asyncio.Event]):
+class Lock(Turns[LoopPump, asyncio.Event]):
     """A lock in the hands of tasks; an async context manager that gives a guard (``HeldInTurn``)."""
 
     def __init__(
         self, pump: LoopPump, default_timeout: float, line: Line, *, is_reentrant: bool = False,
         on_lost: OnLost = "cancel",
     ) -> None:  # fmt: skip
-        super().__init__(line, is_reentrant=is_reentrant)
+        super().__init__(pump, default_timeout, line, is_reentrant=is_reentrant)
         if on_lost not in ("cancel", "event"):
             raise UsageError(f'on_lost is {on_lost!r}; it must be "cancel" or "event"', group=line.group)
-        self._pump = pump
-        self._default_timeout = default_timeout
         self._on_lost = on_lost
         self._bodies: dict[Turn[asyncio.Event], Body] = {}  # of the outermost block that holds it
 
@@ -62,30 +58,19 @@ class Lock(Turns[asyncio.Event]):
             raise turn.contender.lost()
 
     async def _acquired(self, timeout: float | None) -> Turn[asyncio.Event] | None:
-        wait = check.seconds(timeout, self._default_timeout)
-        pump, line = self._pump, self._line
-        pump.check_usable()
-        check_may_wait(line, is_callback=pump.is_callback)
-        if self._again():
+        attempt = self._attempt(timeout)
+        if attempt is None:
             return self._mine("that it is held")
-        until = clock.now() + wait
-        contender = Contender(pump.machine, line)
-        turn: Turn[asyncio.Event] | None = None
         try:
-            await pump.finish(contender.start, wait)
-            membership = contender.membership
-            is_over = await pump.wait_until(lambda: contender.has_turn(clock.now()) or membership.has_ended, until)
-            if membership.has_ended:
-                raise contender.not_had()
-            if is_over:
-                turn = turn_of(pump, contender, asyncio.Event(), asyncio.Event(), self._owner())
-                self._turns.append(turn)
+            await self._pump.finish(attempt.contender.start, attempt.wait)
+            if await self._pump.wait_until(attempt.is_decided, attempt.until):
+                self._take(attempt, asyncio.Event(), asyncio.Event())
         except GroupServiceError as error:
-            raise_unless_late(error, line, in_time=clock.now() < until)
+            attempt.raise_unless_late(error)
         finally:
-            if turn is None:
-                self._withdraw(contender)
-        return turn
+            if attempt.turn is None:
+                self._withdraw(attempt.contender)
+        return attempt.turn
 
     def _withdraw(self, contender: Contender) -> None:
         """Waits for nothing: a task that is cancelled says goodbye, too."""

@@ -9,24 +9,20 @@ from typing import TYPE_CHECKING, Self, cast
 from .. import clock
 from ..drivers.loop_pump import LoopPump
 from ..errors import AttributesMismatch, NotAMember, StaleVersion
-from ..sansio import arguments as check
 from ..sansio.contending import Line, disagrees, join_as
 from ..sansio.membership_machine import Membership
 from ..views import View
-from .places import Step, too_late
+from .places import KeptOpen, Step
 
 if TYPE_CHECKING:
     from ..aio import Group
 
 
-class Place:
+class Place(KeptOpen[LoopPump, "Group"]):
     """In the hands of tasks; an async context manager that closes."""
 
     def __init__(self, pump: LoopPump, default_timeout: float, line: Line) -> None:
-        self._pump = pump
-        self._default_timeout = default_timeout
-        self._line = line
-        self._group: Group | None = None
+        super().__init__(pump, default_timeout, line)
         self._entering = asyncio.Lock()
 
     async def close(self) -> None:
@@ -34,9 +30,6 @@ class Place:
         group, self._group = self._group, None
         if group is not None:
             await group._goodbye()
-
-    def _until(self, timeout: float | None) -> float:
-        return clock.now() + check.seconds(timeout, self._default_timeout)
 
     async def _opened(self, until: float) -> Group:
         """The group, entered if it is not yet, or not any more."""
@@ -63,9 +56,7 @@ class Place:
             value = step(view)
             if value is None:
                 return view.state
-            left = until - clock.now()
-            if left <= 0:
-                raise too_late(self._line)
+            left = self._left(until)
             try:
                 (await group.propose_state(value, if_version=view.state_version, timeout=left)).require()
                 return value
@@ -83,9 +74,6 @@ class Place:
     ) -> None:
         if self._pump.is_mine:
             await self.close()
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} in {self._line.group}>"
 
 
 async def _wait_for_more_than(group: Group, view: View, until: float) -> None:

@@ -13,15 +13,14 @@ from __future__ import annotations
 import contextlib
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from .. import clock
 from ..attributes import GroupAttributes
 from ..errors import GroupServiceError
 from ..holding import HeldInTurn
 from ..sansio import arguments as check
-from ..sansio.contending import Contender, Line, check_may_wait, is_first
-from .turns import Turn, Turns, raise_unless_late, turn_of
+from ..sansio.contending import Contender, Line, is_first
+from .turns import Turn, Turns
 
 if TYPE_CHECKING:
     from ..drivers.pump import Pump
@@ -33,13 +32,11 @@ def lock_line(name: object) -> Line:
     return Line(f"lock {called!r}", f"_lock/{called}", GroupAttributes(exclusive=True, client_version="lock"), is_first)
 
 
-class Lock(Turns[threading.Event]):
+class Lock(Turns["Pump", threading.Event]):
     """A lock in the hands of a blocking program; a context manager that gives a guard (``HeldInTurn``). Thread-safe."""
 
     def __init__(self, pump: Pump, default_timeout: float, line: Line, *, is_reentrant: bool = False) -> None:
-        super().__init__(line, is_reentrant=is_reentrant)
-        self._pump = pump
-        self._default_timeout = default_timeout
+        super().__init__(pump, default_timeout, line, is_reentrant=is_reentrant)
 
     def _owner(self) -> int:
         return threading.get_ident()
@@ -62,31 +59,19 @@ class Lock(Turns[threading.Event]):
             raise turn.contender.lost()
 
     def _acquired(self, timeout: float | None) -> Turn[threading.Event] | None:
-        wait = check.seconds(timeout, self._default_timeout)
-        pump, line = self._pump, self._line
-        pump.check_usable()
-        check_may_wait(line, is_callback=pump.is_callback)
-        if self._again():
+        attempt = self._attempt(timeout)
+        if attempt is None:
             return self._mine("that it is held")
-        until = clock.now() + wait
-        contender = Contender(pump.machine, line)
-        turn: Turn[threading.Event] | None = None
         try:
-            pump.finish(contender.start, wait)
-            membership = contender.membership
-            is_over = pump.wait_until(lambda: contender.has_turn(clock.now()) or membership.has_ended, until)
-            if membership.has_ended:
-                raise contender.not_had()
-            if is_over:
-                events, owner = (threading.Event(), threading.Event()), self._owner()
-                turn = cast(Turn[threading.Event], pump.do(lambda: turn_of(pump, contender, *events, owner)))
-                self._turns.append(turn)
+            self._pump.finish(attempt.contender.start, attempt.wait)
+            if self._pump.wait_until(attempt.is_decided, attempt.until):
+                self._pump.do(lambda: self._take(attempt, threading.Event(), threading.Event()))
         except GroupServiceError as error:
-            raise_unless_late(error, line, in_time=clock.now() < until)
+            attempt.raise_unless_late(error)
         finally:
-            if turn is None or turn not in self._turns:
-                self._withdraw(contender)
-        return turn
+            if attempt.turn is None:
+                self._withdraw(attempt.contender)
+        return attempt.turn
 
     def _withdraw(self, contender: Contender) -> None:
         with contextlib.suppress(GroupServiceError):

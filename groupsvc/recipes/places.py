@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from .. import clock
 from ..errors import AttributesMismatch, GroupServiceError, NotAMember, StaleVersion, TimedOut
 from ..groups import Group
+from ..known_group import JoinedGroup, P
 from ..sansio import arguments as check
 from ..sansio.contending import Line, disagrees, join_as
 from ..sansio.membership_machine import Membership
@@ -27,11 +28,6 @@ Step = Callable[[View], bytes | None]
 """The next value, as a function of what is known; None if nothing is to change."""
 
 
-def too_late(line: Line) -> TimedOut:
-    """Others were faster, again and again, or nobody answers."""
-    return TimedOut(f"{line.what} could not be changed in time; try again", group=line.group)
-
-
 def place_lost(machine: SessionMachine, line: Line, membership: Membership) -> GroupServiceError:
     """Whoever waited there can see nothing any more: the session is over, or the node lost touch with the group."""
     try:
@@ -42,14 +38,38 @@ def place_lost(machine: SessionMachine, line: Line, membership: Membership) -> G
     return NotAMember(text, group=line.group)
 
 
-class Place:
-    """In the hands of a blocking program; a context manager that closes. Thread-safe."""
+G = TypeVar("G", bound=JoinedGroup[Any])
 
-    def __init__(self, pump: Pump, default_timeout: float, line: Line) -> None:
+
+class KeptOpen(Generic[P, G]):
+    """What is the same for both drivers."""
+
+    def __init__(self, pump: P, default_timeout: float, line: Line) -> None:
         self._pump = pump
         self._default_timeout = default_timeout
         self._line = line
-        self._group: Group | None = None
+        self._group: G | None = None
+
+    def _until(self, timeout: float | None) -> float:
+        return clock.now() + check.seconds(timeout, self._default_timeout)
+
+    def _left(self, until: float) -> float:
+        """Of the time to change the value."""
+        left = until - clock.now()
+        if left <= 0:
+            text = f"{self._line.what} could not be changed in time; others were faster, or nobody answers. Try again"
+            raise TimedOut(text, group=self._line.group)
+        return left
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} in {self._line.group}>"
+
+
+class Place(KeptOpen["Pump", Group]):
+    """In the hands of a blocking program; a context manager that closes. Thread-safe."""
+
+    def __init__(self, pump: Pump, default_timeout: float, line: Line) -> None:
+        super().__init__(pump, default_timeout, line)
         self._entering = threading.Lock()
 
     def close(self) -> None:
@@ -57,9 +77,6 @@ class Place:
         group, self._group = self._group, None
         if group is not None:
             group._goodbye()
-
-    def _until(self, timeout: float | None) -> float:
-        return clock.now() + check.seconds(timeout, self._default_timeout)
 
     def _opened(self, until: float) -> Group:
         """The group, entered if it is not yet, or not any more."""
@@ -83,9 +100,7 @@ class Place:
             value = step(view)
             if value is None:
                 return view.state
-            left = until - clock.now()
-            if left <= 0:
-                raise too_late(self._line)
+            left = self._left(until)
             try:
                 group.propose_state(value, if_version=view.state_version, timeout=left).require()
                 return value
@@ -103,9 +118,6 @@ class Place:
     ) -> None:
         if self._pump.is_mine:
             self.close()
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} in {self._line.group}>"
 
 
 def _wait_for_more_than(group: Group, view: View, until: float) -> None:

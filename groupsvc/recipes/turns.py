@@ -7,11 +7,16 @@ the newest of its own thread; if it has none, because one thread acquires and an
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from .. import clock
 from ..errors import AttributesMismatch, GroupServiceError, OutcomeUnknown, TimedOut, UsageError
 from ..holding import HeldInTurn
-from ..sansio.contending import Contender, Line, disagrees
+from ..known_group import P
+from ..sansio import arguments as check
+from ..sansio.contending import Contender, Line, check_may_wait, disagrees
+from ..sansio.session_machine import SessionMachine
 from ..session_states import SessionState
 
 if TYPE_CHECKING:
@@ -58,31 +63,64 @@ def turn_of(pump: Pump | LoopPump, contender: Contender, lost: E, suspended: E, 
     doubted(pump.machine.state is SessionState.SUSPENDED)
     if membership.has_ended:
         ended()
-    held = HeldInTurn(pump.machine, membership, contender.fence, lost, pump.check_process, suspended)
-    return Turn(contender, held, owner)
+    return Turn(contender, HeldInTurn(pump, contender, lost, suspended), owner)
 
 
-def raise_unless_late(error: GroupServiceError, line: Line, *, in_time: bool) -> None:
-    """Somebody was not let in; that the time was up is no error."""
-    if isinstance(error, AttributesMismatch):
-        raise disagrees(line, error) from error
-    if not isinstance(error, TimedOut) and (in_time or not isinstance(error, OutcomeUnknown)):
-        raise error
+class Attempt(Generic[E]):
+    """One try to have a turn: who stands in line, until when, and what came of it."""
+
+    def __init__(self, machine: SessionMachine, line: Line, wait: float) -> None:
+        self.contender = Contender(machine, line)
+        self.wait = wait
+        self.until = clock.now() + wait
+        self.turn: Turn[E] | None = None
+        self._line = line
+
+    def is_decided(self) -> bool:
+        """Whether the turn has come, or cannot come any more."""
+        return self.contender.has_turn(clock.now()) or self.contender.membership.has_ended
+
+    def raise_unless_late(self, error: GroupServiceError) -> None:
+        """Somebody was not let in; that the time was up is no error."""
+        if isinstance(error, AttributesMismatch):
+            raise disagrees(self._line, error) from error
+        in_time = clock.now() < self.until
+        if not isinstance(error, TimedOut) and (in_time or not isinstance(error, OutcomeUnknown)):
+            raise error
 
 
-class Turns(Generic[E]):
+class Turns(ABC, Generic[P, E]):
     """Those of one object, for both drivers."""
 
-    def __init__(self, line: Line, *, is_reentrant: bool) -> None:
+    def __init__(self, pump: P, default_timeout: float, line: Line, *, is_reentrant: bool) -> None:
         if not isinstance(is_reentrant, bool):
             raise UsageError(f"reentrant is {is_reentrant!r}; it must be True or False")
+        self._pump = pump
+        self._default_timeout = default_timeout
         self._line = line
         self._is_reentrant = is_reentrant
         self._turns: list[Turn[E]] = []
         self._entered: list[Turn[E]] = []  # those of with blocks, once for each
 
+    @abstractmethod
     def _owner(self) -> object:
-        raise NotImplementedError
+        """Who asks: a thread, or a task."""
+
+    # --- Having a turn ---
+
+    def _attempt(self, timeout: float | None) -> Attempt[E] | None:
+        """To have a turn; None if this owner has one already, and now once more."""
+        wait = check.seconds(timeout, self._default_timeout)
+        self._pump.check_usable()
+        check_may_wait(self._line, is_callback=self._pump.is_callback)
+        return None if self._again() else Attempt(self._pump.machine, self._line, wait)
+
+    def _take(self, attempt: Attempt[E], lost: E, suspended: E) -> None:
+        """The turn has come, or the place in line is lost."""
+        if attempt.contender.membership.has_ended:
+            raise attempt.contender.not_had()
+        attempt.turn = turn_of(self._pump, attempt.contender, lost, suspended, self._owner())
+        self._turns.append(attempt.turn)
 
     # --- What is held ---
 

@@ -12,7 +12,14 @@ address that a peer announces.
 from __future__ import annotations
 
 from groupsvc.addresses import PORT_MAX as CLIENT_PORT_MAX
-from groupsvc.addresses import SOCKET_PATH_BYTES_MAX, TCP, is_loopback, is_wildcard, tcp_parts
+from groupsvc.addresses import (
+    SOCKET_PATH_BYTES_MAX,
+    TCP,
+    is_loopback,
+    is_wildcard,
+    problem_with_tcp_address,
+    tcp_host_and_port,
+)
 
 IPC = "ipc://"
 MULTICAST_SUFFIX = ".pub"
@@ -35,30 +42,25 @@ def problem_with_peer_address(address: str, *, may_leave: bool) -> str | None:
         if size > SOCKET_PATH_BYTES_MAX:
             return f"its path and {MULTICAST_SUFFIX!r} have {size} bytes, the kernel takes {SOCKET_PATH_BYTES_MAX}"
         return None
-    parts = tcp_parts(address)
-    if parts is None:
+    if not address.startswith(TCP):
         return f"{address!r} is neither tcp://HOST:PORT nor ipc:///PATH"
-    host, port = parts
-    if not 1 <= port <= PORT_MAX:
-        return f"port {port} is not between 1 and {PORT_MAX} (multicasts take the port after it)"
+    problem = problem_with_tcp_address(address, PORT_MAX)
+    if problem is not None:
+        return problem
+    host, _ = tcp_host_and_port(address)
     if is_wildcard(host):
         return f"{host} is no place where peers could reach this node; name one of its addresses"
-    if not may_leave and not is_loopback(host):
-        return f"{host} {NO_KEYS}"
-    return None
+    return _problem_with_leaving(host, may_leave=may_leave)
 
 
 def problem_with_listening(address: str, *, may_leave: bool) -> str | None:
     """Why a daemon may not listen at ``address`` for clients of other machines, or None."""
-    parts = tcp_parts(address)
-    if parts is None:
-        return f"{address!r} is not {TCP}HOST:PORT"
-    host, port = parts
-    if not 1 <= port <= CLIENT_PORT_MAX:
-        return f"port {port} is not between 1 and {CLIENT_PORT_MAX}"
-    if not may_leave and not is_loopback(host):
-        return f"{host} {NO_KEYS}"
-    return None
+    problem = problem_with_tcp_address(address)
+    return problem or _problem_with_leaving(tcp_host_and_port(address)[0], may_leave=may_leave)
+
+
+def _problem_with_leaving(host: str, *, may_leave: bool) -> str | None:
+    return None if may_leave or is_loopback(host) else f"{host} {NO_KEYS}"
 
 
 def multicast_address(address: str) -> str:

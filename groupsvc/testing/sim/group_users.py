@@ -14,6 +14,7 @@ Programs die with their process. Some are started again with the next one.
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
@@ -72,7 +73,7 @@ class Sent(NamedTuple):
     origin: NodeId
 
 
-class Program:
+class Program(ABC):
     """What members and strangers have in common: a node, a process, calls that end once."""
 
     def __init__(self, users: GroupUsers, name: str, node: Node) -> None:
@@ -139,9 +140,9 @@ class Program:
         if world.play is not None:
             world.play.called(self.name, node.name, type_, op, args, result or {})
 
+    @abstractmethod
     def act(self) -> None:
         """The next deed, within a step of the engine."""
-        raise NotImplementedError
 
     def died(self) -> None:
         """Its process is gone: what is open is not known."""

@@ -37,7 +37,7 @@ def test_a_lease_that_ends_by_the_own_clock_ends_leading_before_any_thread_had_i
     """The process was stopped: nothing was read yet, no event came, and it must not act."""
     group = session.join("db")
     assert group.is_oldest
-    monkeypatch.setattr("groupsvc.groups.clock", SimpleNamespace(now=lambda: math.inf))
+    monkeypatch.setattr("groupsvc.known_group.clock", SimpleNamespace(now=lambda: math.inf))
     assert not group.is_oldest
 
 

@@ -264,3 +264,13 @@ class Applications(Carriers):
             elif application.connection == effect.client and application.is_hearing:
                 application.hear(effect.message)  # type: ignore[arg-type]
         super()._execute(name, others)
+
+
+def three(**attributes: str) -> tuple[Applications, list[Application]]:
+    """A domain with an application on each of three nodes, all in one group."""
+    domain = Applications()
+    applications = [domain.opened(node) for node in "DEF"]
+    for application in applications:
+        application.join(**attributes)
+    domain.run(1.0)
+    return domain, applications

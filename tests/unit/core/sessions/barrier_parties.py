@@ -5,17 +5,7 @@ from __future__ import annotations
 from groupsvc.wire.client_messages import BarrierAsk, RoundIs, RoundPart
 from groupsvc.wire.notices import Joined, Round
 
-from .applications import Application, Applications
-
-
-def three(**attributes: str) -> tuple[Applications, list[Application]]:
-    """A domain with a party on each of three nodes, all in one group."""
-    domain = Applications()
-    applications = [domain.opened(node) for node in "DEF"]
-    for application in applications:
-        application.join(**attributes)
-    domain.run(1.0)
-    return domain, applications
+from .applications import Application
 
 
 def come(

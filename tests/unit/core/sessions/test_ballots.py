@@ -32,21 +32,12 @@ from groupsvc.wire.notices import (
 )
 from groupsvcd.core.peer_messages import Relay, Submit, Votes
 
-from .applications import Application, Applications
-
-
-def _three(**attributes: str) -> tuple[Applications, list[Application]]:
-    domain = Applications()
-    applications = [domain.opened(node) for node in "DEF"]
-    for application in applications:
-        application.join(**attributes)
-    domain.run(1.0)
-    return domain, applications
+from .applications import three
 
 
 def test_a_leader_that_dies_in_mid_ballot_costs_no_proposal_and_no_vote() -> None:
     """D leads and dies with two votes in its hands, and one proposal waits."""
-    domain, (a, b, c) = _three(state_phases="n")
+    domain, (a, b, c) = three(state_phases="n")
     first, second = b.propose_state(b"red", timeout=60), c.propose_state(b"green", timeout=60)
     domain.run(0.1)
     votes = [a.vote("approve"), b.vote("approve")]
@@ -70,7 +61,7 @@ def test_a_leader_that_dies_in_mid_ballot_costs_no_proposal_and_no_vote() -> Non
 
 def test_a_vote_counts_once_and_in_its_phase_only() -> None:
     """G4: each wrong one is told why."""
-    domain, (a, b, c) = _three(state_phases="n")
+    domain, (a, b, c) = three(state_phases="n")
     a.propose_state(b"red", timeout=60)
     domain.run(0.1)
     opened = a.notices(PhaseOpened)[-1]
@@ -91,7 +82,7 @@ def test_a_vote_counts_once_and_in_its_phase_only() -> None:
 
 
 def test_the_answer_to_a_vote_comes_with_the_next_sign_of_life_at_the_latest() -> None:
-    domain, (a, _, _) = _three(state_phases="n", time_limit=60.0)
+    domain, (a, _, _) = three(state_phases="n", time_limit=60.0)
     a.propose_state(b"red", timeout=60)
     domain.run(0.1)
     number = a.vote("approve")
@@ -100,7 +91,7 @@ def test_the_answer_to_a_vote_comes_with_the_next_sign_of_life_at_the_latest() -
 
 
 def test_who_is_to_be_expelled_has_no_vote() -> None:
-    domain, (a, b, c) = _three(leave_phases="n")
+    domain, (a, b, c) = three(leave_phases="n")
     target = next(one for one in c.kinds(JoinedAs)).provider
     number = a.ask(ExpelAsk, a.member, -1, -1.0, False, 5.0, (target,), "too slow")
     domain.run(0.1)
@@ -114,7 +105,7 @@ def test_who_is_to_be_expelled_has_no_vote() -> None:
 
 
 def test_leave_is_answered_with_its_outcome_and_the_member_is_no_more() -> None:
-    domain, (a, b, _) = _three()
+    domain, (a, b, _) = three()
     number = a.ask(LeaveAsk, a.member, 7, 5.0)
     domain.run(0.1)
     assert isinstance(a.answer(number), OutcomeIs)
@@ -126,7 +117,7 @@ def test_leave_is_answered_with_its_outcome_and_the_member_is_no_more() -> None:
 @pytest.mark.parametrize("kind, cause", [(GoodbyeAsk, "goodbye"), (Overrun, "overrun")])
 def test_a_provider_that_goes_at_once_is_told_nothing_more(kind: type[GoodbyeAsk] | type[Overrun], cause: str) -> None:
     """Who does not read what it is told is said to be unresponsive before it goes."""
-    domain, (a, b, c) = _three()
+    domain, (a, b, c) = three()
     number = a.ask(kind, a.member)
     assert isinstance(a.answer(number), Done)
     told = len(a.told)
@@ -139,7 +130,7 @@ def test_a_provider_that_goes_at_once_is_told_nothing_more(kind: type[GoodbyeAsk
 
 def test_a_change_of_attributes_can_be_voted_on() -> None:
     """GS-22."""
-    domain, applications = _three()
+    domain, applications = three()
     a = applications[0]
     number = a.ask(ChangeAttributesAsk, a.member, 2, 5.0, False, 5.0, {"time_limit": 7.0})
     domain.run(0.1)
@@ -154,7 +145,7 @@ def test_a_change_of_attributes_can_be_voted_on() -> None:
 
 
 def test_busy_and_stale_are_told_as_such() -> None:
-    domain, (a, b, _) = _three(state_phases="n")
+    domain, (a, b, _) = three(state_phases="n")
     a.propose_state(b"red", timeout=60)
     domain.run(0.05)
     busy = b.propose_state(b"green", busy=True)
@@ -171,7 +162,7 @@ def test_busy_and_stale_are_told_as_such() -> None:
 
 
 def test_a_message_by_ballot_comes_with_its_outcome() -> None:
-    domain, (a, b, c) = _three(message_phases="n")
+    domain, (a, b, c) = three(message_phases="n")
     number = a.ask(SendAsk, a.member, -1, -1.0, False, 5.0, b"hello")
     domain.run(0.1)
     for application in (a, b, c):
@@ -183,7 +174,7 @@ def test_a_message_by_ballot_comes_with_its_outcome() -> None:
 
 def test_attributes_change_if_they_can_and_make_sense() -> None:
     """GS-20, GS-22: what was settled when the group was formed stays."""
-    domain, (a, b, c) = _three()
+    domain, (a, b, c) = three()
 
     def change(**changes: object) -> int:
         return a.ask(ChangeAttributesAsk, a.member, -1, -1.0, False, 5.0, changes)
@@ -206,7 +197,7 @@ def test_attributes_change_if_they_can_and_make_sense() -> None:
 
 def test_how_a_proposal_ended_can_be_asked_for_later_and_by_others() -> None:
     """The ledger is part of the group: who came after it has it, too."""
-    domain, (a, b, c) = _three(state_phases="n")
+    domain, (a, b, c) = three(state_phases="n")
     number = a.propose_state(b"red", timeout=60)
     domain.run(0.1)
     for application in (a, b, c):
@@ -228,7 +219,7 @@ def test_how_a_proposal_ended_can_be_asked_for_later_and_by_others() -> None:
 
 
 def test_why_is_told_to_who_is_no_member_and_its_node_does_not_stay() -> None:
-    domain, (a, _, _) = _three()
+    domain, (a, _, _) = three()
     a.propose_state(b"red")
     domain.run(0.1)
     stranger = domain.opened("G")
@@ -248,7 +239,7 @@ def test_why_is_told_to_who_is_no_member_and_its_node_does_not_stay() -> None:
 
 def test_a_program_that_hangs_is_announced_and_so_is_its_return() -> None:
     """GS-27, GS-40: by silence, or by its own word that the code which answers is stuck."""
-    domain, (a, b, c) = _three()
+    domain, (a, b, c) = three()
     b.is_responsive = False
     domain.run(1.0)
     c.is_running = False
@@ -261,7 +252,7 @@ def test_a_program_that_hangs_is_announced_and_so_is_its_return() -> None:
 
 
 def test_votes_that_are_lost_between_daemons_are_sent_again() -> None:
-    domain, (a, b, c) = _three(state_phases="n")
+    domain, (a, b, c) = three(state_phases="n")
     number = a.propose_state(b"red", timeout=60)
     domain.run(0.1)
     domain.lose(Votes)
@@ -278,7 +269,7 @@ def test_a_vote_of_who_hangs_afterwards_outlives_the_leader() -> None:
 
     That one has all votes but c's, and does not know yet that there is one.
     """
-    domain, (a, b, c) = _three(state_phases="n", default_vote="approve")
+    domain, (a, b, c) = three(state_phases="n", default_vote="approve")
     domain.opened("D").subscribe()
     a.ask(GoodbyeAsk, a.member)
     domain.run(0.5)
@@ -300,7 +291,7 @@ def test_a_vote_of_who_hangs_afterwards_outlives_the_leader() -> None:
 
 def test_a_vote_that_is_lost_between_daemons_is_waited_for_though_its_caster_hangs() -> None:
     """G5, GS-27: c has voted in time at its daemon. That it hangs is known to all before its vote is."""
-    domain, (a, b, c) = _three(state_phases="n", default_vote="approve")
+    domain, (a, b, c) = three(state_phases="n", default_vote="approve")
     number = a.propose_state(b"red", timeout=60)
     domain.run(0.1)
     domain.lose(Votes, "F>D")
@@ -321,7 +312,7 @@ def test_a_vote_that_is_lost_between_daemons_is_waited_for_though_its_caster_han
 
 def test_a_vote_that_is_lost_with_its_daemon_is_voted_for_by_default() -> None:
     """GS-26: nobody can know it any more."""
-    domain, (a, b, c) = _three(state_phases="n", default_vote="approve", time_limit=0.0)
+    domain, (a, b, c) = three(state_phases="n", default_vote="approve", time_limit=0.0)
     number = a.propose_state(b"red", timeout=60)
     domain.run(0.1)
     domain.lose(Votes, "F>D")
@@ -339,7 +330,7 @@ def test_a_vote_that_is_lost_with_its_daemon_is_voted_for_by_default() -> None:
 
 def test_a_vote_of_who_answers_again_counts_though_all_are_still_told_that_it_hangs() -> None:
     """G5: that c hangs is ordered late; by then it has answered, and voted in the next phase, and that vote is lost."""
-    domain, (a, b, c) = _three(state_phases="n", default_vote="approve")
+    domain, (a, b, c) = three(state_phases="n", default_vote="approve")
     number = a.propose_state(b"red", timeout=60)
     domain.run(0.1)
     domain.lose((Submit, Relay), "F>D F>E")
@@ -371,7 +362,7 @@ def test_a_vote_of_who_answers_again_counts_though_all_are_still_told_that_it_ha
 
 
 def test_who_hangs_without_a_vote_does_not_hold_up_the_next_leader() -> None:
-    domain, (_, b, c) = _three(state_phases="n")
+    domain, (_, b, c) = three(state_phases="n")
     number = b.propose_state(b"red", timeout=60)
     domain.run(0.1)
     c.is_responsive = False
@@ -386,7 +377,7 @@ def test_who_hangs_without_a_vote_does_not_hold_up_the_next_leader() -> None:
 
 def test_joins_are_told_in_one_batch() -> None:
     """GS-29, through sessions: each of them gets its answer."""
-    domain, (a, _, _) = _three(batch="joins")
+    domain, (a, _, _) = three(batch="joins")
     late = [domain.opened("G") for _ in range(3)]
     before = len(a.notices(Joined))
     numbers = [one.join(timeout=60.0, wait=0.0) for one in late]

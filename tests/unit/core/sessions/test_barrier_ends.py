@@ -7,8 +7,8 @@ import pytest
 from groupsvc.wire.client_messages import BreakAsk, ExpelAsk, GoodbyeAsk
 from groupsvcd.core.groups import rounds, waiting_room
 
-from .applications import Application, Applications
-from .barrier_parties import come, id_of, payloads_of, round_of, three
+from .applications import Application, Applications, three
+from .barrier_parties import come, id_of, payloads_of, round_of
 
 
 def _released_without_word_to_the_last() -> tuple[Applications, list[Application], list[int]]:

@@ -12,8 +12,8 @@ from groupsvcd.core.groups import rounds
 from groupsvcd.core.peer_messages import Waits
 from groupsvcd.core.sessions import barriers, session
 
-from .applications import Application, Applications
-from .barrier_parties import come, id_of, payloads_of, round_of, three
+from .applications import Application, Applications, three
+from .barrier_parties import come, id_of, payloads_of, round_of
 
 
 def test_all_are_released_with_what_each_has_brought_and_not_before_the_last_has_come() -> None:

@@ -23,21 +23,12 @@ from groupsvc.wire.notices import Ended, Joined, Left, PhaseOpened, StateChanged
 from groupsvcd.core.events import LocalCall
 from groupsvcd.core.groups import pending
 
-from .applications import Application, Applications
-
-
-def _three(**attributes: str) -> tuple[Applications, list[Application]]:
-    domain = Applications()
-    applications = [domain.opened(node) for node in "DEF"]
-    for application in applications:
-        application.join(**attributes)
-    domain.run(1.0)
-    return domain, applications
+from .applications import Application, Applications, three
 
 
 def test_who_leaves_is_told_everything_up_to_its_leave_also_of_the_same_entry() -> None:
     """GS-30: C votes on a state and is told how that ended, though its leave has its turn with the same entry."""
-    domain, (a, b, c) = _three(state_phases="n")
+    domain, (a, b, c) = three(state_phases="n")
     a.propose_state(b"red")
     domain.run(0.1)
     number = c.ask(LeaveAsk, c.member, 0, 5.0)
@@ -52,7 +43,7 @@ def test_who_leaves_is_told_everything_up_to_its_leave_also_of_the_same_entry() 
 
 def test_a_proposal_whose_end_is_not_known_is_named_and_can_be_asked_for() -> None:
     """K1: the answer says which proposal it was."""
-    domain, (a, b, c) = _three(state_phases="n")
+    domain, (a, b, c) = three(state_phases="n")
     number = a.propose_state(b"red", timeout=0.5)
     domain.run(2.0)
     answer = a.answer(number)
@@ -69,7 +60,7 @@ def test_a_proposal_whose_end_is_not_known_is_named_and_can_be_asked_for() -> No
 
 def test_a_program_knows_the_ids_of_its_proposals_before_they_are_answered() -> None:
     """K1: if they are not, it can still ask, in this session or in another one, at another node."""
-    domain, (a, b, _) = _three()
+    domain, (a, b, _) = three()
     assert a.session is not None
     base = a.session.proposals
     number = a.propose_state(b"red")
@@ -84,7 +75,7 @@ def test_a_program_knows_the_ids_of_its_proposals_before_they_are_answered() -> 
 
 def test_no_two_proposals_have_one_id_whatever_a_program_counts() -> None:
     """X2: a number that was used, or is none, is refused, and nothing has changed."""
-    domain, (a, _, _) = _three()
+    domain, (a, _, _) = three()
     used = a.propose_state(b"red")
     domain.run(0.1)
     for number in (used, used - 1, 0, -1, 2**32):
@@ -100,7 +91,7 @@ def test_no_two_proposals_have_one_id_whatever_a_program_counts() -> None:
 
 def test_providers_that_a_node_has_lost_are_no_providers_when_it_stays_for_another() -> None:
     """GS-30, no ghosts: D lagged, so A has lost the group; before D is out of it somebody else on D joins."""
-    domain, (a, b, _) = _three()
+    domain, (a, b, _) = three()
     late = domain.opened("D")
     processes = domain.engines["D"].processes
     local = processes.get("db")
@@ -115,7 +106,7 @@ def test_providers_that_a_node_has_lost_are_no_providers_when_it_stays_for_anoth
 
 def test_a_state_with_a_vote_on_a_large_message_costs_nobody_its_membership() -> None:
     """X1: what is voted on fits into a frame, also with what votes add to it."""
-    domain, (a, b, c) = _three(message_phases="n")
+    domain, (a, b, c) = three(message_phases="n")
     half = b"x" * (PAYLOAD_BYTES_MAX - 1000)
     a.ask(SendAsk, a.member, -1, -1.0, False, 30.0, half)
     domain.run(1.0)
@@ -164,7 +155,7 @@ def test_who_waits_for_a_group_while_its_node_leads_the_one_before_presides_over
 
 def test_nobody_expels_itself_and_so_somebody_always_has_a_vote() -> None:
     """GS-34: one who names everybody, itself included, would have the group end without a single vote."""
-    domain, (a, b, c) = _three(leave_phases="n")
+    domain, (a, b, c) = three(leave_phases="n")
     everybody = tuple(one.kinds(JoinedAs)[0].provider for one in (a, b, c))
     number = a.ask(ExpelAsk, a.member, -1, -1.0, False, 5.0, everybody, "all")
     domain.run(0.2)
