@@ -19,6 +19,7 @@ from . import (
     formation,
     group_failover,
     keys,
+    locks,
     memory,
     multicast,
     sessions,
@@ -48,6 +49,7 @@ MEASURES: dict[str, Measure] = {
     "barriers": barriers.rates,
     "broken": barriers.deaths,
     "keys": keys.measure,
+    "locks": locks.handover,
 }
 
 
