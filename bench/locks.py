@@ -6,6 +6,7 @@ machine's. With a pause the other stands in line long before; without one, it ha
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import statistics
 import time
@@ -58,7 +59,7 @@ def _median_handover(addresses: list[str], turns: int, pause: float) -> float:
             process.kill()
             process.join()
     held.sort()
-    pairs = list(zip(held, held[1:], strict=False))
+    pairs = list(itertools.pairwise(held))
     assert all(before[1] <= after[0] for before, after in pairs), "two held it at the same time"
     return 1000 * statistics.median(after[0] - before[1] for before, after in pairs if before[2] != after[2])
 
