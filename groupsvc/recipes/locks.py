@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 def lock_line(name: object) -> Line:
     """Where one stands in line for the lock of this name."""
     called = check.recipe_name(name, "lock")
-    return Line(f"lock {called!r}", f"_lock/{called}", GroupAttributes(exclusive=True, client_version="lock"), is_first)
+    attributes = GroupAttributes(exclusive=True, client_version="lock")
+    return Line(f"lock {called!r}", f"_lock/{called}", attributes, is_first, is_kept=True)
 
 
 class Lock(Turns["Pump", threading.Event]):

@@ -32,8 +32,8 @@ def rwlock_lines(name: object) -> tuple[Line, Line]:
     """The line as one stands in it to read, and to write."""
     called = check.recipe_name(name, "rwlock")
     group, attributes = f"_rwlock/{called}", GroupAttributes(exclusive=True, client_version="rwlock")
-    reading = Line(f"rwlock {called!r} for reading", group, attributes, is_behind_no_writer, READS)
-    return reading, Line(f"rwlock {called!r} for writing", group, attributes, is_first, WRITES)
+    reading = Line(f"rwlock {called!r} for reading", group, attributes, is_behind_no_writer, READS, is_kept=True)
+    return reading, Line(f"rwlock {called!r} for writing", group, attributes, is_first, WRITES, is_kept=True)
 
 
 def is_behind_no_writer(line: Sequence[Provider], me: Provider) -> bool:

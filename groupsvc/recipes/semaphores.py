@@ -37,7 +37,8 @@ def semaphore_line(name: object, permits: object) -> Line:
         return any(provider.id == me.id for provider in line[:count])
 
     attributes = GroupAttributes(exclusive=True, client_version=f"semaphore of {count}")
-    return Line(f"semaphore {called!r} of {count}", f"_semaphore/{called}", attributes, is_among_the_first)
+    group = f"_semaphore/{called}"
+    return Line(f"semaphore {called!r} of {count}", group, attributes, is_among_the_first, is_kept=True)
 
 
 class Semaphore(Lock):

@@ -15,13 +15,20 @@ the fence larger, and nobody who comes after it has seen a view before that entr
 Each attempt is a ``Contender`` of its own, also two of one session, and is known by its call: whoever is interrupted at
 any point withdraws it, and it is gone, whether it waited to be let in or had a place already.
 
+The line of a lock would end with its last contender, as every group does, and be formed anew for the next one, which
+takes longer than a turn: and whoever is nearer to where that happens would get the lock again and again. So a session
+that stands in such a line also keeps it: a ``Keeper`` is one more provider, for whom it is never the turn. It leaves
+when nobody of this session has stood in line for a while.
+
 What was rejected: joining once and passing the lock on with messages. It saves an entry for each turn, and needs a rule
 for every way in which the one who should pass it on does not.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
 from collections.abc import Callable, Sequence
 
 import attrs
@@ -37,6 +44,12 @@ from .session_machine import SessionMachine
 
 Rule = Callable[[Sequence[Provider], Provider], bool]
 """Whether it is the turn of this one, in a line whose first has waited longest."""
+
+KEEPS = "~"
+"""The last of a keeper's name; those of contenders end with a digit."""
+
+KEEP_S = 5.0
+"""For so long nobody has stood in line."""
 
 _numbers = itertools.count(1)
 
@@ -55,11 +68,12 @@ class Line:
     attributes: GroupAttributes
     rule: Rule = is_first
     data: bytes = b""
+    is_kept: bool = False  # it is used again and again
 
 
-def join_as(machine: SessionMachine, line: Line) -> asking.Start:
+def join_as(machine: SessionMachine, line: Line, mark: str = "") -> asking.Start:
     """Join the group of the line under a name that nobody of this session has there."""
-    name = f"{machine.name}#{next(_numbers)}"[-PROVIDER_NAME_CHARS_MAX:]
+    name = f"{machine.name}#{next(_numbers)}{mark}"[-PROVIDER_NAME_CHARS_MAX:]
     return asking.join(
         machine, line.group, name=name, attributes=line.attributes, create=None, data=line.data, on_proposal=None,
         events=False, may_be_reserved=True,
@@ -80,7 +94,17 @@ class Contender:
     def start(self, now: float, timeout: float) -> Call:
         """Ask to be let in; the call is remembered, so that nobody who is interrupted leaves it behind."""
         self._call = self._join(now, timeout)
+        if self.line.is_kept:
+            _keeper_of(self._machine, self.line).look(now, self)
         return self._call
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it neither has a place nor waits to be let in."""
+        call = self._call
+        if call is None or self.was_withdrawn:
+            return True
+        return call.is_done and (call.error is not None or self.membership.has_ended)
 
     @property
     def membership(self) -> Membership:
@@ -97,7 +121,8 @@ class Contender:
             return False
         view = membership.view
         assert membership.me is not None
-        if self.line.rule(view.providers, membership.me):
+        in_line = [provider for provider in view.providers if not provider.name.endswith(KEEPS)]
+        if self.line.rule(in_line, membership.me):
             self.fence = view.fence
             return True
         return False
@@ -133,6 +158,52 @@ class Contender:
     def group(self) -> str:
         """The group that is the line."""
         return self.line.group
+
+
+class Keeper:
+    """Has the line go on while contenders of this session come and go; one of the session's ``chores``."""
+
+    def __init__(self, machine: SessionMachine, line: Line) -> None:
+        self.group = line.group
+        self.deadline = math.inf
+        self._machine = machine
+        self._line = line
+        self._call: Call | None = None
+        self._contenders: list[Contender] = []
+
+    def look(self, now: float, contender: Contender) -> None:
+        """Somebody stands in line."""
+        self._contenders.append(contender)
+        self.deadline = now + KEEP_S
+        if not self._is_in:
+            with contextlib.suppress(GroupServiceError):  # then the line goes on without it, only slower
+                self._call = join_as(self._machine, self._line, KEEPS)(now, KEEP_S)
+
+    @property
+    def _is_in(self) -> bool:
+        """Or on its way in."""
+        call = self._call
+        if call is None or (call.is_done and call.error is not None):
+            return False
+        return not call.is_done or (isinstance(call.result, Membership) and not call.result.has_ended)
+
+    def tick(self, now: float) -> None:
+        """Leave, if nobody stood in line for so long."""
+        self._contenders = [one for one in self._contenders if not one.is_over]
+        self.deadline = now + KEEP_S if self._contenders else math.inf
+        if not self._contenders:
+            self._machine.chores.remove(self)
+            if self._call is not None:
+                self._machine.abandon(self._call)
+
+
+def _keeper_of(machine: SessionMachine, line: Line) -> Keeper:
+    for chore in machine.chores:
+        if isinstance(chore, Keeper) and chore.group == line.group:
+            return chore
+    keeper = Keeper(machine, line)
+    machine.chores.append(keeper)
+    return keeper
 
 
 def disagrees(line: Line, problem: AttributesMismatch) -> UsageError:

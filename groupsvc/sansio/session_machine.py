@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -70,6 +70,17 @@ _ABOUT_THE_SESSION = (wire.SessionIs, wire.SessionAliveAck, wire.Welcome)
 CastHook = Callable[[Membership, Proposal, Answer | None], None]
 
 
+class Chore(Protocol):
+    """Something that is to be done at a certain time."""
+
+    @property
+    def deadline(self) -> float:
+        """When."""
+
+    def tick(self, now: float) -> None:
+        """It is that time."""
+
+
 class SessionMachine:
     """One session, from before it is opened until it is closed."""
 
@@ -90,6 +101,7 @@ class SessionMachine:
         self.busy_since: float | None = None  # code of the application runs since then
         self.has_spoken: set[Membership] = set()  # whose messages gather
         self.lease = Lease()
+        self.chores: list[Chore] = []  # what recipes have to do in time
         self._cast_hook = cast_hook
         self._secret = b""
         self._proposals: notices.ProposalId | None = None  # what the numbers of requests are added to
@@ -306,6 +318,7 @@ class SessionMachine:
         self._alive_at = self._give_up_at = math.inf
         self.lease.revoked()
         self.outbox.clear()
+        self.chores.clear()
         members, self.members = self.members, {}
         for membership in members.values():
             if state is SessionState.LOST:
@@ -321,7 +334,8 @@ class SessionMachine:
         """When ``tick`` is due, whatever happens."""
         lease = self.lease.until if self.state is SessionState.CONNECTED else math.inf
         calls = self._calls.deadline
-        return min(self._alive_at, self._give_up_at, lease, math.inf if calls is None else calls)
+        at = min(self._alive_at, self._give_up_at, lease, math.inf if calls is None else calls)
+        return min(at, *(chore.deadline for chore in self.chores)) if self.chores else at
 
     def tick(self, now: float) -> None:
         """Time has passed."""
@@ -333,6 +347,8 @@ class SessionMachine:
         self._look_at_the_lease()
         for call in self._calls.tick(now, SILENT if self._is_on else UNREACHED):
             self._take_back(call)  # the daemon may have been stopped, and believe that somebody still waits
+        for chore in [one for one in self.chores if now >= one.deadline]:
+            chore.tick(now)
 
     def _say_alive(self) -> None:
         if not self._is_on:
