@@ -11,6 +11,7 @@ import multiprocessing
 import statistics
 import time
 from multiprocessing.connection import Connection
+from typing import Any
 
 import groupsvc
 from groupsvc.testing import LocalDomain
@@ -49,11 +50,13 @@ def _median_handover(addresses: list[str], turns: int, pause: float) -> float:
             processes.append(context.Process(target=_contender, args=(address, name, turns, pause, its), daemon=True))
             processes[-1].start()
             ends.append(mine)
+        for end in ends:
+            _received(end)
+        for end in ends:
+            end.send(None)
         held: list[tuple[float, float, int]] = []
         for who, end in enumerate(ends):
-            if not end.poll(WAIT_S):
-                raise TimeoutError("a contender does not answer")
-            held += [(since, until, who) for since, until in end.recv()]
+            held += [(since, until, who) for since, until in _received(end)]
     finally:
         for process in processes:
             process.kill()
@@ -64,9 +67,17 @@ def _median_handover(addresses: list[str], turns: int, pause: float) -> float:
     return 1000 * statistics.median(after[0] - before[1] for before, after in pairs if before[2] != after[2])
 
 
+def _received(end: Connection) -> Any:
+    if not end.poll(WAIT_S):
+        raise TimeoutError("a contender does not answer")
+    return end.recv()
+
+
 def _contender(address: str, name: str, turns: int, pause: float, end: Connection) -> None:
     held = []
     lock = groupsvc.connect(address).lock(name)
+    end.send(None)
+    end.recv()
     for turn in range(WARM_UP_TURNS + turns):
         assert lock.acquire(timeout=WAIT_S)
         since = time.monotonic()

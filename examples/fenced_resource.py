@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -59,7 +60,7 @@ def main(kind: type[Resource]) -> None:
         with domain.connect("n1") as session, ThreadPoolExecutor(1) as pool:
             lock = session.lock(LOCK)
             waiting = pool.submit(lock.acquire)
-            wait_for_line(session, 2)
+            wait_for_line(lock, 2)
             say("operator: bert waits; anna's program falls asleep, and her node is cut off")
             os.kill(anna.pid or 0, signal.SIGSTOP)
             domain.kill("n3")
@@ -72,11 +73,12 @@ def main(kind: type[Resource]) -> None:
             lock.release()
 
 
-def wait_for_line(session: groupsvc.Session, length: int) -> None:
+def wait_for_line(lock: groupsvc.Lock, length: int) -> None:
     """Until so many stand in line, the holder first."""
-    with session.subscribe(f"_lock/{LOCK}", wait=10) as watching:
-        while len(watching.view.providers) < length:
-            assert watching.next_event(timeout=10) is not None, "nobody comes"
+    until = time.monotonic() + 10
+    while len(lock.in_line()) < length:
+        assert time.monotonic() < until, "nobody comes"
+        time.sleep(0.02)
 
 
 def write_slowly(address: str, resource: Resource, is_about_to: Event, goes_on: Event) -> None:

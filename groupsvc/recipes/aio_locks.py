@@ -18,7 +18,10 @@ from typing import Literal
 from ..drivers.loop_pump import LoopPump
 from ..errors import GroupServiceError, UsageError
 from ..holding import HeldInTurn
-from ..sansio.contending import Contender, Line
+from ..sansio import arguments as check
+from ..sansio.contending import Contender, Line, without_keepers
+from ..views import Provider
+from .looking import aio_providers_of
 from .turns import Turn, Turns
 
 OnLost = Literal["cancel", "event"]
@@ -76,6 +79,11 @@ class Lock(Turns[LoopPump, asyncio.Event]):
         """Waits for nothing: a task that is cancelled says goodbye, too."""
         contender.withdraw()
         self._pump.turn()
+
+    async def in_line(self, *, timeout: float | None = None) -> tuple[Provider, ...]:
+        """Who holds it, and behind him who waits; asked of the daemon, so true a moment ago."""
+        wait = check.seconds(timeout, self._default_timeout)
+        return without_keepers(await aio_providers_of(self._pump, self._line.group, wait))
 
     # --- As a context ---
 

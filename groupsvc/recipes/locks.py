@@ -19,7 +19,9 @@ from ..attributes import GroupAttributes
 from ..errors import GroupServiceError
 from ..holding import HeldInTurn
 from ..sansio import arguments as check
-from ..sansio.contending import Contender, Line, is_first
+from ..sansio.contending import Contender, Line, is_first, without_keepers
+from ..views import Provider
+from .looking import providers_of
 from .turns import Turn, Turns
 
 if TYPE_CHECKING:
@@ -77,6 +79,11 @@ class Lock(Turns["Pump", threading.Event]):
     def _withdraw(self, contender: Contender) -> None:
         with contextlib.suppress(GroupServiceError):
             self._pump.do(contender.withdraw)
+
+    def in_line(self, *, timeout: float | None = None) -> tuple[Provider, ...]:
+        """Who holds it, and behind him who waits; asked of the daemon, so true a moment ago."""
+        wait = check.seconds(timeout, self._default_timeout)
+        return without_keepers(providers_of(self._pump, self._line.group, wait))
 
     # --- As a context ---
 

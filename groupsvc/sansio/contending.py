@@ -26,7 +26,6 @@ for every way in which the one who should pass it on does not.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -34,7 +33,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from ..attributes import GroupAttributes
-from ..errors import AttributesMismatch, GroupServiceError, LockLost, UsageError
+from ..errors import AttributesMismatch, GroupServiceError, LockLost, UsageError, WouldBlock
 from ..views import Provider
 from ..wire.limits import PROVIDER_NAME_CHARS_MAX
 from . import asking
@@ -57,6 +56,11 @@ _numbers = itertools.count(1)
 def is_first(line: Sequence[Provider], me: Provider) -> bool:
     """One at a time."""
     return bool(line) and line[0].id == me.id
+
+
+def without_keepers(providers: Sequence[Provider]) -> tuple[Provider, ...]:
+    """Those who stand in line."""
+    return tuple(provider for provider in providers if not provider.name.endswith(KEEPS))
 
 
 @attrs.frozen
@@ -121,8 +125,7 @@ class Contender:
             return False
         view = membership.view
         assert membership.me is not None
-        in_line = [provider for provider in view.providers if not provider.name.endswith(KEEPS)]
-        if self.line.rule(in_line, membership.me):
+        if self.line.rule(without_keepers(view.providers), membership.me):
             self.fence = view.fence
             return True
         return False
@@ -176,8 +179,10 @@ class Keeper:
         self._contenders.append(contender)
         self.deadline = now + KEEP_S
         if not self._is_in:
-            with contextlib.suppress(GroupServiceError):  # then the line goes on without it, only slower
+            try:
                 self._call = join_as(self._machine, self._line, KEEPS)(now, KEEP_S)
+            except WouldBlock:  # then the line goes on without it, only slower
+                self._call = None
 
     @property
     def _is_in(self) -> bool:
