@@ -178,6 +178,11 @@ def test_a_life_that_nobody_saw_may_have_ended_the_table() -> None:
     assert () == run_plan(draw(316305))[1].failures
 
 
+def test_a_session_in_its_grace_is_waited_for() -> None:
+    """X1, the check: n3 stood still, its program gave its session up, and was the only one in its group (317457)."""
+    assert () == run_plan(draw(317457))[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 
