@@ -183,6 +183,11 @@ def test_a_session_in_its_grace_is_waited_for() -> None:
     assert () == run_plan(draw(317457))[1].failures
 
 
+def test_who_was_removed_lacks_nothing() -> None:
+    """B3, the checker: n1 dropped what the leader said, and did not know yet that n2 was no member (317916)."""
+    assert () == run_plan(draw(317916))[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 
