@@ -24,8 +24,10 @@ from groupsvc.testing.sim.trial import run_plan, run_seed
 from groupsvc.testing.sim.world import World
 from groupsvc.voting import Answer
 from groupsvc.voting_words import Vote
+from groupsvc.wire.client_messages import JoinedAs
 from groupsvc.wire.history import HistoryEvent
 from groupsvc.wire.limits import GRACE_S
+from groupsvc.wire.notices import GroupView
 from groupsvcd.core.sessions import tellings
 from groupsvcd.core.sessions.session import Session
 
@@ -240,6 +242,19 @@ def _one_gave_its_session_up() -> World:
     app.turn()
     apps._think(app)
     return world
+
+
+def test_who_comes_and_goes_within_one_step_is_known_to_have_been_in_its_group() -> None:
+    """B1: its daemon had much to catch up with, and has no part for it any more when it says that it has joined."""
+    world = World(5, 3, voters=3, drift=False)
+    world.run(until=2.0)
+    app = world.applications.at(world.nodes["n1"], "guest")
+    app.open_session()
+    assert app.connection is not None
+    view = GroupView(3, 1 << 20, (), b"", 0, "approve")
+    joined = JoinedAs(1, 14, ("n1", 1, 14), {}, view, numbering=(94, 0))
+    world.applications.replied(app.node, app.connection.number, joined, world.t)
+    assert 94 == world.applications.group_of(app, 14)
 
 
 @pytest.mark.parametrize("seed", [300725, 300780])

@@ -188,6 +188,11 @@ def test_who_was_removed_lacks_nothing() -> None:
     assert () == run_plan(draw(317916))[1].failures
 
 
+def test_the_history_says_in_which_group_somebody_was_who_came_and_went_at_once() -> None:
+    """B1, the history: n2 caught up, and app-2 had joined and was expelled within one step of it (319471)."""
+    assert () == run_plan(draw(319471))[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 
