@@ -193,6 +193,11 @@ def test_the_history_says_in_which_group_somebody_was_who_came_and_went_at_once(
     assert () == run_plan(draw(319471))[1].failures
 
 
+def test_nobody_is_asked_to_speak_whom_somebody_may_still_expel() -> None:
+    """B2, the check: app-1 did not know what had come of its wish; that was ordered at the end (9006)."""
+    assert () == run_plan(draw(9006))[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 
