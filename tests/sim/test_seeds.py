@@ -198,6 +198,11 @@ def test_nobody_is_asked_to_speak_whom_somebody_may_still_expel() -> None:
     assert () == run_plan(draw(9006))[1].failures
 
 
+def test_what_a_stranger_submits_to_a_group_that_nobody_carries_any_more_is_given_up_with_it() -> None:
+    """X1, the check: the directory gives a lost quorum two leases, and the run ended within them (320635)."""
+    assert () == run_plan(draw(320635))[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 
