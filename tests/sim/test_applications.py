@@ -13,6 +13,7 @@ from groupsvc.sansio import asking
 from groupsvc.testing.sim.application import Application, Part, outcome_of
 from groupsvc.testing.sim.application_votes import cast_astray
 from groupsvc.testing.sim.applications import ApplicationHabits
+from groupsvc.testing.sim.bounds import left_over
 from groupsvc.testing.sim.checkers import check
 from groupsvc.testing.sim.checkers.application_stories import Stories
 from groupsvc.testing.sim.checkers.group_streams import split
@@ -23,9 +24,12 @@ from groupsvc.testing.sim.trial import run_plan, run_seed
 from groupsvc.testing.sim.world import World
 from groupsvc.voting import Answer
 from groupsvc.voting_words import Vote
+from groupsvc.wire.client_messages import JoinedAs
 from groupsvc.wire.history import HistoryEvent
 from groupsvc.wire.limits import GRACE_S
+from groupsvc.wire.notices import GroupView
 from groupsvcd.core.sessions import tellings
+from groupsvcd.core.sessions.session import Session
 
 FAULTS = ("kill", "isolate-one", "kill-group-leader")
 
@@ -203,6 +207,54 @@ def test_nobody_is_asked_to_speak_on_a_connection_that_is_broken(monkeypatch: py
     assert converge(world), world.failures
     assert 2 == app.session
     assert [] == [line.type for line in _lines(world) if line.op == "flush" and line.type != "ok"]
+
+
+def test_a_session_that_its_program_has_given_up_is_over_when_its_grace_is() -> None:
+    """X1: nobody sees it who only watches, and its end is waited for nevertheless."""
+    world = _one_gave_its_session_up()
+    assert converge(world), world.failures
+    assert [] == list(left_over(world))
+
+
+def test_a_grace_without_an_end_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """V7: waiting for it excuses nobody who keeps a session for ever."""
+    monkeypatch.setattr(Session, "disconnect", lambda session: setattr(session, "connection", 0))
+    world = _one_gave_its_session_up()
+    assert not converge(world)
+    assert ["V7"] == [failure.invariant for failure in world.failures]
+    assert "n1 still keeps session 1 of watcher, which has another one" in world.failures[0].text
+
+
+def _one_gave_its_session_up() -> World:
+    """Its connection broke, and before it noticed its own clock told it that nobody vouches for it any more."""
+    world = World(5, 3, voters=3, drift=False)
+    apps = world.applications
+    world.run(until=2.0)
+    app = apps.at(world.nodes["n1"], "watcher")
+    app.open_session()
+    world.run(until=3.0)
+    apps.deeds._subscribe(app)
+    app.turn()
+    world.run(until=5.0)
+    assert app.connection is not None
+    assert app.machine is not None
+    app.machine.lose("its lease is over")
+    app.turn()
+    apps._think(app)
+    return world
+
+
+def test_who_comes_and_goes_within_one_step_is_known_to_have_been_in_its_group() -> None:
+    """B1: its daemon had much to catch up with, and has no part for it any more when it says that it has joined."""
+    world = World(5, 3, voters=3, drift=False)
+    world.run(until=2.0)
+    app = world.applications.at(world.nodes["n1"], "guest")
+    app.open_session()
+    assert app.connection is not None
+    view = GroupView(3, 1 << 20, (), b"", 0, "approve")
+    joined = JoinedAs(1, 14, ("n1", 1, 14), {}, view, numbering=(94, 0))
+    world.applications.replied(app.node, app.connection.number, joined, world.t)
+    assert 94 == world.applications.group_of(app, 14)
 
 
 @pytest.mark.parametrize("seed", [300725, 300780])

@@ -10,6 +10,7 @@ from groupsvc.testing.sim.group_convergence import carried, group_disagreement, 
 from groupsvc.testing.sim.group_users import Member
 from groupsvc.testing.sim.network import DIRECT
 from groupsvc.wire.history import HistoryEvent
+from groupsvcd.core.domain.grants import Grants
 from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.peer_messages import DOMAIN_TOPIC, topic_of
 from groupsvcd.core.stream.entries import Entry
@@ -128,3 +129,29 @@ def test_a_group_whose_quorum_is_lost_is_known_to_end_before_it_does() -> None:
     assert group == members[1].group_id
     assert world.run_until(lambda: not members[1].group_id, within=10.0)
     assert "it has ended" == passing_away(world, group)
+
+
+def _only_member_died(world: World) -> int:
+    """Of a group that nobody carries any more; the directory has to find that out."""
+    member = _joined(world, "n4", "a")
+    group = member.group_id
+    world.nodes["n4"].crash("killed")
+    return group
+
+
+def test_convergence_waits_until_a_group_that_nobody_carries_has_ended() -> None:
+    """X1, V7: until then strangers may have something on its way there."""
+    world = _world(nodes=4)
+    group = _only_member_died(world)
+    assert converge(world), world.failures
+    assert "it has ended" == passing_away(world, group)
+
+
+def test_convergence_sees_a_group_that_is_never_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """V7: nobody is a member, and nobody would have noticed."""
+    monkeypatch.setattr(Grants, "_go_on_without", lambda grants, group, since: None)
+    world = _world(nodes=4)
+    _only_member_died(world)
+    assert not converge(world)
+    assert ["V7"] == [failure.invariant for failure in world.failures]
+    assert "group a has neither ended nor gone on without n4/" in world.failures[0].text

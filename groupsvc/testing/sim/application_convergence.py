@@ -1,9 +1,12 @@
 """Liveness of applications: after everything is healed their sessions stand, and what they began has ended (G10, K1).
 
 Nobody begins anything, and everybody votes for whatever is open. Then every call ends, no ballot runs, nobody waits for
-a turn or for a window, and nobody is failing; every process that runs has a session that is CONNECTED, on a connection
-that is whole: who has not noticed a break yet has the worst of it before him. All who are in a group see the same
-providers: themselves, and no ghosts. Then each says one thing more, flushes it, and catches up: all are told of it.
+a turn or for a window, nobody is failing, and nothing is on its way that somebody wanted who was told long ago that it
+is not known what becomes of it: it may still expel whoever is asked to speak. Every process that runs has a session
+that is CONNECTED, on a connection that is whole: who has not noticed a break yet has the worst of it before him. All
+who are in a group see the same providers: themselves, and no ghosts; and no daemon keeps a session for a program that
+might come back, as none will: a session that its program has given up is over when its grace is. Then each says one
+thing more, flushes it, and catches up: all are told of it.
 
 Groups that wait for their disks for ever are not asked for anything (see ``group_convergence``). A group whose quorum
 is lost ends, and seems well until it does: nobody is asked to speak before those who were in it have been told. That
@@ -64,7 +67,7 @@ def application_disagreement(world: World) -> str:
                 return f"{app.name} at {app.node.name} still catches up in {part.name}"
         if calls_without_reason(app, waiting):
             return f"{app.name} has {len(calls_without_reason(app, waiting))} calls open"
-    return _unfinished(world, waiting) or _ghosts(world, waiting) or _in_what_ends(world, waiting)
+    return _unfinished(world, waiting) or _ghosts(world, waiting) or _in_what_ends(world, waiting) or _in_grace(world)
 
 
 def _unfinished(world: World, waiting: dict[str, int]) -> str:
@@ -78,6 +81,9 @@ def _unfinished(world: World, waiting: dict[str, int]) -> str:
                 continue
             if group.ballot is not None or group.queue or group.failing or len(local._line):
                 return f"in {local.name} at {name} {group.ballot or group.queue or group.failing or 'commands'} wait"
+            groups = world.nodes[name].groups
+            if groups is not None and groups.outstanding(local.name):
+                return f"{groups.outstanding(local.name)} submissions of {name} are on their way to {local.name}"
     return ""
 
 
@@ -105,6 +111,16 @@ def _in_what_ends(world: World, waiting: dict[str, int]) -> str:
                 why = passing_away(world, part.group)
                 if why:
                     return f"{app.name} is still in {part.name}, of which the directory says: {why}"
+    return ""
+
+
+def _in_grace(world: World) -> str:
+    """Where a session has lost its connection; all programs are connected, so nobody will resume it."""
+    for name in world.names:
+        sessions: Any = getattr(world.nodes[name].engine, "sessions", None)
+        for number, session in sessions._by_number.items() if sessions is not None else ():
+            if not session.connection:
+                return f"{name} still keeps session {number} of {session.name}, which has another one"
     return ""
 
 

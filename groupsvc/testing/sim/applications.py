@@ -248,8 +248,8 @@ class Applications:
         session = sessions._by_connection.get(connection.number)
         part = session.parts.get(reply.member) if session is not None else None
         local = getattr(part, "local", None)
-        if local is not None:
-            self._group_of[key] = local.id
+        # Who came and went within one step of its daemon is no part of it any more, and is told of which it was.
+        self._group_of[key] = local.id if local is not None else reply.numbering[0]
 
     def group_of(self, app: Application, member: int) -> int:
         """The id of the group that it is a member of; 0 if nobody knows."""

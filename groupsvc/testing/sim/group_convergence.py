@@ -2,7 +2,9 @@
 
 Whole means: nobody is on its way in or out, all who carry a group name the same id, epoch, leader, servers and members,
 the members are just those who carry it, one of them leads and has a view whose servers are among them, and all have
-delivered the same number of entries. Then every program submits once more, and everybody who takes part hears it.
+delivered the same number of entries. Nothing is on its way to any group, from members or strangers, and of none does
+the directory say that it is held by a process that is no more. Then every program submits once more, and everybody who
+takes part hears it.
 
 A durable group of whose last view too many disks are lost, and which nobody leads, waits for them for ever
 (docs/GUARANTEES.md): nothing is ordered there any more, so no failure, no leave and no outcome either. Nothing else can
@@ -122,7 +124,29 @@ def group_disagreement(world: World) -> str:
     for member in world.group_users.members:
         if member.group and member.alive and not member.group_id and member.group not in waiting:
             return f"{member.name} at {member.node.name} is not in {member.group} yet"
-    return _different_states(world)
+    return _different_states(world) or _under_way(world, frozenset(waiting.values())) or _not_renewed(world)
+
+
+def _under_way(world: World, waiting: frozenset[int]) -> str:
+    """Who still has something on its way to a group, be it as a stranger; whoever waits for the answer or not."""
+    for name in world.names:
+        groups = world.nodes[name].groups
+        for group_id, submitter in groups._submitters.items() if groups is not None else ():
+            if submitter.outstanding and group_id not in waiting:
+                return f"{submitter.outstanding} submissions of {name} are on their way to group {group_id}"
+    return ""
+
+
+def _not_renewed(world: World) -> str:
+    """Which group has a server that is down: the others go on without it, or it ends; perhaps nobody carries it."""
+    directory = _directory(world)
+    if directory is None:
+        return ""
+    for group in directory.groups.all():
+        for server in group.active.servers if group.on_quorum_lost != "wait" else ():
+            if not directory.groups.is_server_up(group, server):
+                return f"group {group.name} has neither ended nor gone on without {server[0]}/{server[1]}"
+    return ""
 
 
 def _different_states(world: World) -> str:

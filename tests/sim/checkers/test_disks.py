@@ -110,3 +110,19 @@ def test_b3_asks_nothing_of_a_disk_for_its_own_process_of_before() -> None:
     assert "B3" not in _red_with_history(inserted(lines, place + 1, *again), 1_000)
     others = changed(again, 0, args={"members": [["d", 1], ["e", 1], ["f", 1]]})
     assert "B3" in _red_with_history(inserted(lines, place + 1, *others), 1_000)
+
+
+def test_b3_asks_nothing_of_a_follower_for_whom_the_leader_has_removed() -> None:
+    """d has delivered that f is out, so 8 goes, which f lacks; e, which is behind, throws it away by d's word."""
+    lines = honest_group()
+    place = find(lines, "delivered", group=GROUP, node="d", seq=8)
+    line = changed([lines[place]], 0, crc=0, origin="", n=0)[0]
+    removed = changed([line], 0, op="members", seq=9, args={"members": [["d", 1], ["e", 1]]})[0]
+    dropped = changed([line], 0, op="persisted", node="e", args={"kind": "checkpoint", "base": 8})[0]
+    reached = changed([lines[place]], 0, node="e")[0]
+    assert "B3" in _red_with_history(inserted(lines, place + 1, reached, dropped), 1_000)
+    assert "B3" not in _red_with_history(inserted(lines, place + 1, reached, removed, dropped), 1_000)
+    said = changed([dropped], 0, op="discarding", args={})[0]
+    assert "B3" in _red_with_history(inserted(lines, place + 1, reached, removed, said), 1_000), (
+        "a leader goes by its own list"
+    )

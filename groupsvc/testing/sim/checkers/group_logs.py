@@ -97,7 +97,9 @@ def b3(stream: GroupStream) -> Iterator[Violation]:
     nobody does before so many entries were ordered. What a leader says that all have, all who are in its list have
     delivered; and no more than that goes with a checkpoint. A disk owes nothing to an earlier process on itself, which
     is dead and no survivor: C comes back, its list has the C of before, and it takes over a log that begins behind what
-    that one had delivered. A leader that says what all have goes by its list all the same.
+    that one had delivered. A leader that says what all have goes by its list all the same. Who throws away what the
+    leader says that all have may be behind the leader: whom an entry removed that somebody has delivered lacks nothing.
+    (Only durable groups write that down, and they lose no entry: removed is removed.)
 
     *Delivered*, at the end of a converged run: what anyone delivered, even one who died, everybody who still follows
     has delivered or begun behind; entries that a forced view lost are not asked for. High-water marks are enough: B4
@@ -125,7 +127,7 @@ def b3(stream: GroupStream) -> Iterator[Violation]:
 
 def _thrown_away(stream: GroupStream) -> Iterator[Violation]:
     reached: dict[Part, int] = {}
-    inserted: dict[Part, int] = {}  # since which entry it counts
+    inserted: dict[Part, int] = {}  # the newest list, and since which entry each counts
     lists: dict[Part, tuple[Part, ...]] = {}
     newest_list = 0
     bases: dict[str, int] = {}  # behind which entry the log on a disk begins
@@ -151,7 +153,7 @@ def _thrown_away(stream: GroupStream) -> Iterator[Violation]:
             # Who comes with a machine, or with its disk, waits for nothing before its insertion: it can be given that.
             lacking = [part for part in lists.get(me, ()) if inserted.get(part, 0) <= reached.get(part, upto) < upto]
             if line.op == "persisted":
-                lacking = [part for part in lacking if part[0] != line.node or part == me]
+                lacking = [part for part in lacking if part in inserted and (part[0] != line.node or part == me)]
             if lacking and ordered <= stream.history_entries_max:
                 name, inc = lacking[0]
                 text = f"{line.node} drops entries up to {upto}; {name}/{inc} has only {reached[name, inc]}"
