@@ -37,6 +37,8 @@ SINGLE = Load(senders=1, window=1)
 VOTERS = 9
 READY = b"ready\n"
 DEATH_WAIT_S = 10.0
+LEAVE_S = 0.3
+"""In this time a node whose last process has left a group leaves it, too."""
 
 
 def rates(effort: Effort) -> list[Row]:
@@ -136,10 +138,11 @@ def ballots(effort: Effort) -> list[Row]:
     """A state change that nine providers on three nodes approve, and a join of a group that exists."""
     votes: list[list[float]] = []
     joins: list[list[float]] = []
+    first_joins: list[list[float]] = []
     attributes = groupsvc.GroupAttributes(state_phases=groupsvc.Phases.N)
     for _ in range(effort.runs):
-        with LocalDomain(nodes=3) as domain:
-            sessions = [domain.connect(name) for name in domain.names]
+        with LocalDomain(nodes=4, voters=3) as domain:
+            *sessions, outside = [domain.connect(name) for name in domain.names]
             groups = [
                 sessions[number % 3].join(GROUP, name=f"p{number}", attributes=attributes) for number in range(VOTERS)
             ]
@@ -150,18 +153,26 @@ def ballots(effort: Effort) -> list[Row]:
                 votes[-1].append(1000 * (time.perf_counter() - began))
                 assert outcome.approved, outcome
                 assert VOTERS == len(outcome.tally), outcome
-            joins.append([])
-            for number in range(effort.choose(20, 5)):
-                began = time.perf_counter()
-                member = sessions[number % 3].join(GROUP, name="late")
-                joins[-1].append(1000 * (time.perf_counter() - began))
-                member.leave()
-            for session in sessions:
+            turns = range(effort.choose(20, 5))
+            joins.append([_join_ms(sessions[number % 3]) for number in turns])
+            first_joins.append([_join_ms(outside, pause=LEAVE_S) for _ in turns])
+            for session in (*sessions, outside):
                 session.close()
     return [
         at_most("state change, nine providers approve", "ms", votes, median_max=5.0),
         at_most("join of a group that exists", "ms", joins, median_max=5.0),
+        at_most("the same at a node that does not carry it yet", "ms", first_joins, median_max=5.0),
     ]
+
+
+def _join_ms(session: groupsvc.Session, pause: float = 0.0) -> float:
+    """How long a join takes; it leaves again, and whoever pauses lets its node leave, too."""
+    began = time.perf_counter()
+    member = session.join(GROUP, name="late")
+    took = 1000 * (time.perf_counter() - began)
+    member.leave()
+    time.sleep(pause)
+    return took
 
 
 def deaths(effort: Effort) -> list[Row]:

@@ -25,8 +25,6 @@ LOADS = {"100 bytes": Load(senders=1), "10 kB": Load(senders=1, size=10_000)}
 BEFORE_S = 2.0
 STOPPED_S = 6.0
 """Longer than it takes until a silent node is declared down, and until its connection is given up."""
-RATE_S = 2.0
-"""Of the time while it stands still: so long the others still count on it."""
 LOOK_EVERY_S = 0.05
 
 
@@ -77,6 +75,6 @@ def stop_once(load: Load, attributes: dict[str, AttributeValue] | None = None) -
         domain.driver(receiver).answer(Lost)
         return Stop(
             before=rate_between(began + WARM_UP_S, began + WARM_UP_S + BEFORE_S, notes),
-            during=rate_between(stopped, stopped + RATE_S, notes),
+            during=rate_between(stopped, stopped + STOPPED_S, notes),
             grown_mib={name: most[name] - size for name, size in resident.items()},
         )
