@@ -40,7 +40,7 @@ from ..wire.client_messages import (
     Hello,
 )
 from ..wire.kinds import FrameKind
-from ..wire.limits import FRAME_BYTES_MAX, FRAME_BYTES_USUAL
+from ..wire.limits import FRAME_BYTES_MAX, FRAME_BYTES_USUAL, HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
 from . import curve
 
 HOW_TO_START = (
@@ -50,10 +50,6 @@ HOW_TO_START = (
 
 QUEUE_FRAMES = 1000
 """Frames in ZeroMQ's own queue, each way; more wait on our side, where they can be counted."""
-
-HEARTBEAT_MS = 1_000
-HEARTBEAT_TIMEOUT_MS = 4_000
-"""On the way to another machine: when nothing came back for so long it is over. The daemon has the same numbers."""
 
 _NO_DOMAIN = bytes(frames.DOMAIN_ID_BYTES)
 _SENDER = b"client"

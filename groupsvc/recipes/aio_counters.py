@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .aio_places import Place
-from .counters import NoneLeft, checked_count, numbers, step_of
+from .counters import NoneLeft, numbers, step_of
 
 
 class Counter(Place):
@@ -18,7 +18,7 @@ class Counter(Place):
 
     async def take(self, count: int, *, timeout: float | None = None) -> range:
         """So many numbers without a gap."""
-        step, until = step_of(checked_count(count, self._line)), self._until(timeout)
+        step, until = step_of(count, self._line), self._until(timeout)
         while True:
             try:
                 return numbers(await self._change(step, until), count)

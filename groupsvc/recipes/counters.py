@@ -15,7 +15,6 @@ more leaves and comes again, which makes the fence larger.
 from __future__ import annotations
 
 from ..attributes import GroupAttributes
-from ..errors import UsageError
 from ..sansio import arguments as check
 from ..sansio.contending import Line
 from ..views import View
@@ -38,12 +37,13 @@ class NoneLeft(Exception):
     """There are not so many numbers under this fence."""
 
 
-def step_of(count: int) -> Step:
-    """The state is the last number that was given."""
+def step_of(count: object, line: Line) -> Step:
+    """So many numbers more; the state is the last one that was given."""
+    wanted = check.count(count, "count", TAKEN_MAX, group=line.group)
 
     def step(view: View) -> bytes:
         lowest = view.fence * NUMBERS_PER_FENCE
-        last = max(lowest, int(view.state or b"0") + 1) + count - 1
+        last = max(lowest, int(view.state or b"0") + 1) + wanted - 1
         if last >= lowest + NUMBERS_PER_FENCE:
             raise NoneLeft
         return b"%d" % last
@@ -54,13 +54,6 @@ def step_of(count: int) -> Step:
 def numbers(last: bytes, count: int) -> range:
     """So many up to the last."""
     return range(int(last) - count + 1, int(last) + 1)
-
-
-def checked_count(count: object, line: Line) -> int:
-    """How many are wanted."""
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= TAKEN_MAX:
-        raise UsageError(f"count is {count!r}; it must be 1 to {TAKEN_MAX}", group=line.group)
-    return count
 
 
 class Counter(Place):
@@ -75,7 +68,7 @@ class Counter(Place):
 
     def take(self, count: int, *, timeout: float | None = None) -> range:
         """So many numbers without a gap."""
-        step, until = step_of(checked_count(count, self._line)), self._until(timeout)
+        step, until = step_of(count, self._line), self._until(timeout)
         while True:
             try:
                 return numbers(self._change(step, until), count)

@@ -15,7 +15,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..attributes import GroupAttributes
-from ..errors import UsageError
 from ..sansio import arguments as check
 from ..sansio.contending import Line, check_may_wait
 from ..views import View
@@ -31,9 +30,8 @@ COUNT_MAX = 1_000_000
 def latch_line(name: object, count: object) -> Line:
     """Where the latch of this name is."""
     called = check.recipe_name(name, "latch")
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= COUNT_MAX:
-        raise UsageError(f"count is {count!r}; it must be 1 to {COUNT_MAX}")
-    return Line(f"latch {called!r} of {count}", f"_latch/{called}", GroupAttributes(client_version=f"latch of {count}"))
+    times = check.count(count, "count", COUNT_MAX)
+    return Line(f"latch {called!r} of {times}", f"_latch/{called}", GroupAttributes(client_version=f"latch of {times}"))
 
 
 def left_in(view: View, count: int) -> int:

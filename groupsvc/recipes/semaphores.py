@@ -13,25 +13,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..attributes import GroupAttributes
-from ..errors import UsageError
 from ..sansio import arguments as check
 from ..sansio.contending import Line
 from ..views import Provider
+from ..wire.limits import PROVIDERS_MAX
 from .locks import Lock
 
 if TYPE_CHECKING:
     from ..drivers.pump import Pump
 
-PERMITS_MAX = 10_000
-"""As many as a group has providers."""
-
 
 def semaphore_line(name: object, permits: object) -> Line:
     """Where one stands in line for the semaphore of this name."""
     called = check.recipe_name(name, "semaphore")
-    if isinstance(permits, bool) or not isinstance(permits, int) or not 1 <= permits <= PERMITS_MAX:
-        raise UsageError(f"permits is {permits!r}; it must be 1 to {PERMITS_MAX}")
-    count = permits
+    count = check.count(permits, "permits", PROVIDERS_MAX)
 
     def is_among_the_first(line: Sequence[Provider], me: Provider) -> bool:
         return any(provider.id == me.id for provider in line[:count])

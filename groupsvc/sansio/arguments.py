@@ -184,3 +184,10 @@ def whole(value: object, name: str, group: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
         raise UsageError(f"{name} is {value!r}; it must be an int", group=group)
     return value
+
+
+def count(value: object, name: str, most: int, *, group: str | None = None, or_else: str = "") -> int:
+    """How many, from one on; ``or_else`` says in words what may be given instead."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise UsageError(f"{name} is {value!r}; it must be 1 to {most}{or_else}", group=group)
+    return value

@@ -9,7 +9,7 @@ import attrs
 from ..errors import BarrierBroken, Failed, UsageError
 from ..views import Provider, text_of
 from ..wire import client_messages as wire
-from ..wire.limits import BARRIER_NAME_CHARS_MAX, BARRIER_PAYLOAD_BYTES_MAX, TIMEOUT_S_MAX
+from ..wire.limits import BARRIER_NAME_CHARS_MAX, BARRIER_PAYLOAD_BYTES_MAX, PROVIDERS_MAX, TIMEOUT_S_MAX
 from ..wire.notices import Round
 from . import arguments as check
 from .asking import Start, check_member
@@ -18,9 +18,6 @@ from .membership_machine import Membership
 from .session_machine import SessionMachine
 
 OnFailure = Literal["break", "continue"]
-
-PARTIES_MAX = 10_000
-"""As many as a group has providers."""
 
 WORDS = {
     "timeout": "the time of {who} was up",
@@ -71,10 +68,9 @@ class BarrierTerms:
 def terms(group: str, name: object, parties: object, on_failure: object) -> BarrierTerms:
     """The same, checked."""
     called = check.text(name, "a barrier's name", BARRIER_NAME_CHARS_MAX, group=group)
-    count = 0 if parties is None else check.whole(parties, "parties", group)
-    if parties is not None and not 1 <= count <= PARTIES_MAX:
-        text = f"parties is {parties!r}; it must be 1 to {PARTIES_MAX}, or None for all providers"
-        raise UsageError(text, group=group)
+    count = 0
+    if parties is not None:
+        count = check.count(parties, "parties", PROVIDERS_MAX, group=group, or_else=", or None for all providers")
     if on_failure == "break":
         return BarrierTerms(called, count, "break")
     if on_failure == "continue":

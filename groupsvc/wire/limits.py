@@ -25,6 +25,11 @@ CONFIG_VALUE_BYTES_MAX = 64 * 1024
 TIMEOUT_S_MAX = 3600.0
 """No request waits longer in a daemon; who wants to wait for ever asks again."""
 
+HEARTBEAT_MS = 1_000
+HEARTBEAT_TIMEOUT_MS = 4_000
+"""A connection on which nothing came back for this long is given up by both ends: after a cut in the network TCP alone
+would go on waiting for minutes. Well above every pause that the protocol itself bridges."""
+
 # --- Sessions and groups ---
 
 PAYLOAD_BYTES_MAX = 4 * 1024 * 1024
@@ -35,6 +40,9 @@ PROVIDER_DATA_BYTES_MAX = 64 * 1024
 
 PROVIDER_NAME_CHARS_MAX = 200
 """As group names."""
+
+PROVIDERS_MAX = 10_000
+"""Providers and joiners of one group: every ballot names them all."""
 
 REASON_CHARS_MAX = 1000
 """Why somebody is expelled: a sentence or two for people."""

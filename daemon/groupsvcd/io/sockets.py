@@ -17,17 +17,13 @@ from collections.abc import Callable, Iterator
 import zmq
 
 from groupsvc.errors import Failed
-from groupsvc.wire.limits import FRAME_BYTES_MAX
+from groupsvc.wire.limits import FRAME_BYTES_MAX, HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
 
 from ..core.peer_messages import TOPIC_BYTES
 from .addresses import IPC
 
 HANDSHAKE_MS = 3_000
 """Who connects and says nothing sensible within this is cut off."""
-HEARTBEAT_MS = 1_000
-HEARTBEAT_TIMEOUT_MS = 4_000
-"""A connection on which nothing came back for this long is made anew: after a cut in the network TCP alone
-would go on waiting for minutes. Well above every pause that the protocol itself bridges."""
 RECONNECT_MS = 50
 RECONNECT_MAX_MS = 200
 """A peer that starts is connected at most this much later."""

@@ -29,6 +29,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from groupsvc.wire.limits import PROVIDERS_MAX
 from groupsvc.wire.notices import (
     AnyNotice,
     AttributesChanged,
@@ -76,9 +77,6 @@ QUEUE_MAX = 10_000
 
 QUEUE_BYTES_MAX = 16 * 1024 * 1024
 """What is proposed by them, in bytes: every member keeps it, and so does every checkpoint."""
-
-PROVIDERS_MAX = 10_000
-"""Providers and joiners of one group: every ballot names them all."""
 
 
 class ProcessGroup:

@@ -39,6 +39,7 @@ from groupsvc.wire.limits import (
     PAYLOAD_BYTES_MAX,
     PROVIDER_DATA_BYTES_MAX,
     PROVIDER_NAME_CHARS_MAX,
+    PROVIDERS_MAX,
     REASON_CHARS_MAX,
     SESSION_NAME_CHARS_MAX,
 )
@@ -46,7 +47,6 @@ from groupsvc.wire.limits import (
 from ..domain.attributes import problem_with_attributes
 from ..domain.groups import problem_with_name
 from ..domain.limits import TIME_LIMIT_S_MAX
-from ..groups.process_group import PROVIDERS_MAX
 from ..groups.rules import CHANGEABLE
 from .attributes import OURS
 
