@@ -298,7 +298,8 @@ class Group(Reader, JoinedGroup["Pump"]):
         return Barrier(self.name, rounds.terms(self.name, name, parties, on_failure), self._come)
 
     def _come(self, terms: rounds.BarrierTerms, payload: object, resets: bool, timeout: float | None) -> Any:
-        rounds.check_may_wait(self.name, is_callback=self._pump.is_callback)
+        where = f"at a barrier of group {self.name!r}"
+        asking.check_may_wait(where, self.name, is_callback=self._pump.is_callback)
         wait = check.seconds(timeout, self._default_timeout)
         start = rounds.come(self._pump.machine, self._membership, terms, payload, wait, resets=resets)
         return self._pump.finish(start, wait)

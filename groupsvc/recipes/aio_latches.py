@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ..drivers.loop_pump import LoopPump
-from ..sansio.contending import Line, check_may_wait
+from ..sansio.contending import Line
 from .aio_places import Place
 from .latches import left_in, step_of
-from .places import place_lost
 
 
 class Latch(Place):
@@ -31,11 +30,4 @@ class Latch(Place):
 
     async def wait(self, timeout: float | None = None) -> bool:
         """Until it is open; False if it is not in time."""
-        until = self._until(timeout)
-        check_may_wait(self._line, is_callback=self._pump.is_callback)
-        group = await self._opened(until)
-        membership = group._membership
-        is_open = await group._wait_for(lambda: not left_in(membership.view, self._count), until)
-        if not is_open and membership.has_ended:
-            raise place_lost(self._pump.machine, self._line, membership)
-        return is_open
+        return await self._wait_until(lambda mine: not left_in(mine.view, self._count), self._until(timeout))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from ..sansio import arguments as check
-from ..sansio.contending import check_may_wait
+from ..sansio.membership_machine import Membership
 from ..views import Provider
 from .aio_places import Place
 from .looking import aio_providers_of
-from .places import place_lost
 
 
 class Party(Place):
@@ -26,11 +25,9 @@ class Party(Place):
 
     async def wait_for(self, count: int, timeout: float | None = None) -> bool:
         """Enter, and wait until at least so many are here; False if they are not in time."""
-        wanted, until = check.whole(count, "count", self._line.group), self._until(timeout)
-        check_may_wait(self._line, is_callback=self._pump.is_callback)
-        group = await self._opened(until)
-        membership = group._membership
-        is_full = await group._wait_for(lambda: len(membership.view.providers) >= wanted, until)
-        if membership.has_ended:
-            raise place_lost(self._pump.machine, self._line, membership)
-        return is_full
+        wanted = check.whole(count, "count", self._line.group)
+
+        def is_full(mine: Membership) -> bool:
+            return not mine.has_ended and len(mine.view.providers) >= wanted
+
+        return await self._wait_until(is_full, self._until(timeout))

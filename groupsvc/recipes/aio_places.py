@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, cast
 
@@ -61,9 +62,19 @@ class Place(KeptOpen[LoopPump, "Group"]):
                 (await group.propose_state(value, if_version=view.state_version, timeout=left)).require()
                 return value
             except StaleVersion:
-                await _wait_for_more_than(group, view, until)
+                await _wait_for_newer(group, view, until)
             except NotAMember:
                 continue  # the place was lost in this moment; with another one it can be tried again
+
+    async def _wait_until(self, is_so: Callable[[Membership], bool], until: float) -> bool:
+        """Enter, and wait until what is known here is so; False if it is not in time."""
+        self._check_may_wait()
+        group = await self._opened(until)
+        membership = group._membership
+        found = await group._wait_for(lambda: is_so(membership), until)
+        if not found and membership.has_ended:
+            raise self._place_lost(membership)
+        return found
 
     async def __aenter__(self) -> Self:
         await self._opened(self._until(None))
@@ -76,7 +87,7 @@ class Place(KeptOpen[LoopPump, "Group"]):
             await self.close()
 
 
-async def _wait_for_more_than(group: Group, view: View, until: float) -> None:
-    """Until the view that was too old is not the newest any more."""
+async def _wait_for_newer(group: Group, view: View, until: float) -> None:
+    """Until this view, which was too old, is not the newest one here any more."""
     membership = group._membership
     await group._wait_for(lambda: membership.view.state_version != view.state_version, until)

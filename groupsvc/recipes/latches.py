@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from ..attributes import GroupAttributes
 from ..sansio import arguments as check
-from ..sansio.contending import Line, check_may_wait
+from ..sansio.contending import Line
 from ..views import View
-from .places import Place, Step, place_lost
+from .places import Place, Step
 
 if TYPE_CHECKING:
     from ..drivers.pump import Pump
@@ -71,11 +71,4 @@ class Latch(Place):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Until it is open; False if it is not in time."""
-        until = self._until(timeout)
-        check_may_wait(self._line, is_callback=self._pump.is_callback)
-        group = self._opened(until)
-        membership = group._membership
-        is_open = group._wait_for(lambda: not left_in(membership.view, self._count), until)
-        if not is_open and membership.has_ended:
-            raise place_lost(self._pump.machine, self._line, membership)
-        return is_open
+        return self._wait_until(lambda mine: not left_in(mine.view, self._count), self._until(timeout))

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from ..attributes import GroupAttributes
 from ..sansio import arguments as check
-from ..sansio.contending import Line, check_may_wait
+from ..sansio.contending import Line
+from ..sansio.membership_machine import Membership
 from ..views import Provider
 from .looking import providers_of
-from .places import Place, place_lost
+from .places import Place
 
 
 def party_line(name: object, data: object) -> Line:
@@ -42,11 +43,9 @@ class Party(Place):
 
     def wait_for(self, count: int, timeout: float | None = None) -> bool:
         """Enter, and wait until at least so many are here; False if they are not in time."""
-        wanted, until = check.whole(count, "count", self._line.group), self._until(timeout)
-        check_may_wait(self._line, is_callback=self._pump.is_callback)
-        group = self._opened(until)
-        membership = group._membership
-        is_full = group._wait_for(lambda: len(membership.view.providers) >= wanted, until)
-        if membership.has_ended:
-            raise place_lost(self._pump.machine, self._line, membership)
-        return is_full
+        wanted = check.whole(count, "count", self._line.group)
+
+        def is_full(mine: Membership) -> bool:
+            return not mine.has_ended and len(mine.view.providers) >= wanted
+
+        return self._wait_until(is_full, self._until(timeout))

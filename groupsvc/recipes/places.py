@@ -9,16 +9,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, Self, TypeVar, cast
 
 from .. import clock
 from ..errors import AttributesMismatch, GroupServiceError, NotAMember, StaleVersion, TimedOut
 from ..groups import Group
-from ..known_group import JoinedGroup, P
+from ..known_group import KnownGroup, P
 from ..sansio import arguments as check
+from ..sansio import asking
 from ..sansio.contending import Line, disagrees, join_as
 from ..sansio.membership_machine import Membership
-from ..sansio.session_machine import SessionMachine
 from ..views import View
 
 if TYPE_CHECKING:
@@ -28,17 +28,7 @@ Step = Callable[[View], bytes | None]
 """The next value, as a function of what is known; None if nothing is to change."""
 
 
-def place_lost(machine: SessionMachine, line: Line, membership: Membership) -> GroupServiceError:
-    """Whoever waited there can see nothing any more: the session is over, or the node lost touch with the group."""
-    try:
-        machine.check_open(f"wait at {line.what}", line.group)
-    except GroupServiceError as error:
-        return error
-    text = f"lost the place at {line.what} ({membership.end_reason}); try again"
-    return NotAMember(text, group=line.group)
-
-
-G = TypeVar("G", bound=JoinedGroup[Any])
+G = TypeVar("G", bound=KnownGroup)
 
 
 class KeptOpen(Generic[P, G]):
@@ -52,6 +42,18 @@ class KeptOpen(Generic[P, G]):
 
     def _until(self, timeout: float | None) -> float:
         return clock.now() + check.seconds(timeout, self._default_timeout)
+
+    def _check_may_wait(self) -> None:
+        asking.check_may_wait(f"for {self._line.what}", self._line.group, is_callback=self._pump.is_callback)
+
+    def _place_lost(self, membership: Membership) -> GroupServiceError:
+        """Whoever waited can see nothing any more: the session is over, or the node lost touch with the group."""
+        what, group = self._line.what, self._line.group
+        try:
+            self._pump.machine.check_open(f"wait at {what}", group)
+        except GroupServiceError as error:
+            return error
+        return NotAMember(f"lost the place at {what} ({membership.end_reason}); try again", group=group)
 
     def _left(self, until: float) -> float:
         """Of the time to change the value."""
@@ -105,9 +107,19 @@ class Place(KeptOpen["Pump", Group]):
                 group.propose_state(value, if_version=view.state_version, timeout=left).require()
                 return value
             except StaleVersion:
-                _wait_for_more_than(group, view, until)
+                _wait_for_newer(group, view, until)
             except NotAMember:
                 continue  # the place was lost in this moment; with another one it can be tried again
+
+    def _wait_until(self, is_so: Callable[[Membership], bool], until: float) -> bool:
+        """Enter, and wait until what is known here is so; False if it is not in time."""
+        self._check_may_wait()
+        group = self._opened(until)
+        membership = group._membership
+        found = group._wait_for(lambda: is_so(membership), until)
+        if not found and membership.has_ended:
+            raise self._place_lost(membership)
+        return found
 
     def __enter__(self) -> Self:
         self._opened(self._until(None))
@@ -120,7 +132,7 @@ class Place(KeptOpen["Pump", Group]):
             self.close()
 
 
-def _wait_for_more_than(group: Group, view: View, until: float) -> None:
-    """Until the view that was too old is not the newest any more."""
+def _wait_for_newer(group: Group, view: View, until: float) -> None:
+    """Until this view, which was too old, is not the newest one here any more."""
     membership = group._membership
     group._wait_for(lambda: membership.view.state_version != view.state_version, until)

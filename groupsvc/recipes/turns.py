@@ -8,6 +8,7 @@ the newest of its own thread; if it has none, because one thread acquires and an
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from .. import clock
@@ -15,7 +16,8 @@ from ..errors import AttributesMismatch, GroupServiceError, OutcomeUnknown, Time
 from ..holding import HeldInTurn
 from ..known_group import P
 from ..sansio import arguments as check
-from ..sansio.contending import Contender, Line, check_may_wait, disagrees
+from ..sansio import asking
+from ..sansio.contending import Contender, Line, disagrees
 from ..sansio.session_machine import SessionMachine
 from ..session_states import SessionState
 
@@ -56,7 +58,10 @@ def turn_of(pump: Pump | LoopPump, contender: Contender, lost: E, suspended: E, 
             lost.set()
 
     def doubted(is_in_doubt: bool) -> None:
-        (suspended.set if is_in_doubt else suspended.clear)()
+        if is_in_doubt:
+            suspended.set()
+        else:
+            suspended.clear()
 
     membership.on_doubt.append(doubted)
     membership.on_end.append(ended)
@@ -112,7 +117,7 @@ class Turns(ABC, Generic[P, E]):
         """To have a turn; None if this owner has one already, and now once more."""
         wait = check.seconds(timeout, self._default_timeout)
         self._pump.check_usable()
-        check_may_wait(self._line, is_callback=self._pump.is_callback)
+        asking.check_may_wait(f"for {self._line.what}", self._line.group, is_callback=self._pump.is_callback)
         return None if self._again() else Attempt(self._pump.machine, self._line, wait)
 
     def _take(self, attempt: Attempt[E], lost: E, suspended: E) -> None:
@@ -154,12 +159,13 @@ class Turns(ABC, Generic[P, E]):
         self._mine("whether it is held").held.check()
 
     def _mine(self, what: str) -> Turn[E]:
-        if not self._turns:
+        turns = tuple(self._turns)  # another thread may give one back meanwhile
+        if not turns:
             text = f"{self._line.what} is not held by this object, so nobody can say {what}; acquire it first"
             raise UsageError(text, group=self._line.group)
-        return self._newest(self._turns)
+        return self._newest(turns)
 
-    def _newest(self, turns: list[Turn[E]]) -> Turn[E]:
+    def _newest(self, turns: Sequence[Turn[E]]) -> Turn[E]:
         """Of this owner, else of all."""
         owner = self._owner()
         return next((turn for turn in reversed(turns) if turn.owner == owner), turns[-1])

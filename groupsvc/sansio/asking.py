@@ -143,6 +143,13 @@ def not_caught_up(membership: Membership, wait: float) -> OutcomeUnknown:
     return OutcomeUnknown(text, group=membership.group)
 
 
+def check_may_wait(where: str, group: str, *, is_callback: bool) -> None:
+    """Raise in a callback: while it waits nobody votes for this program, and whom it waits for may wait for that."""
+    if is_callback:
+        text = f"a callback cannot wait {where}: this program would not vote meanwhile; wait elsewhere"
+        raise UsageError(text, group=group)
+
+
 def check_may_wait_for_machine(membership: Membership, what: str, *, is_callback: bool) -> None:
     """Raise in a callback that would wait for itself."""
     if is_callback and membership.applying is not None:

@@ -155,12 +155,8 @@ class Contender:
     def lost(self) -> LockLost:
         """It had its turn, and lost it before it was done."""
         text = f"{self.line.what} was lost while it was held ({self.membership.end_reason}); somebody else may have it"
-        return LockLost(f"{text} since; what was done meanwhile counts only if its fence was checked", group=self.group)
-
-    @property
-    def group(self) -> str:
-        """The group that is the line."""
-        return self.line.group
+        text += " since; what was done meanwhile counts only if its fence was checked"
+        return LockLost(text, group=self.line.group)
 
 
 class Keeper:
@@ -215,10 +211,3 @@ def disagrees(line: Line, problem: AttributesMismatch) -> UsageError:
     """Others have said something else about it."""
     text = f"{line.what} is in use, and others say something else about it: {problem}"
     return UsageError(text, group=line.group)
-
-
-def check_may_wait(line: Line, *, is_callback: bool) -> None:
-    """Raise in a callback: while it waits nobody votes for this program, and who holds it may wait for that."""
-    if is_callback:
-        text = f"a callback cannot wait for {line.what}: this program would not vote meanwhile; wait elsewhere"
-        raise UsageError(text, group=line.group)

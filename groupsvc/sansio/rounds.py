@@ -78,13 +78,6 @@ def terms(group: str, name: object, parties: object, on_failure: object) -> Barr
     raise UsageError(f"on_failure is {on_failure!r}; it must be 'break' or 'continue'", group=group)
 
 
-def check_may_wait(group: str, *, is_callback: bool) -> None:
-    """Raise in a callback: while it waits nobody votes for this program, and others may wait for that."""
-    if is_callback:
-        text = f"a callback cannot wait at a barrier of group {group!r}: this program would not vote meanwhile"
-        raise UsageError(f"{text}; wait elsewhere", group=group)
-
-
 def come(
     machine: SessionMachine, membership: Membership, barrier: BarrierTerms, payload: object, wait: float, *,
     resets: bool = False,
