@@ -23,7 +23,7 @@ from .errors import UsageError
 
 ADDRESS_VARIABLE = "GROUPSVC_ADDRESS"
 SYSTEM_SOCKET = Path("/run/groupsvc/client.sock")
-SCHEME = "ipc://"
+IPC = "ipc://"
 TCP = "tcp://"
 PORT_MAX = 65_535
 
@@ -33,7 +33,7 @@ SOCKET_PATH_BYTES_MAX = 107
 
 def default_address() -> str:
     """The address an application uses when it names none."""
-    return os.environ.get(ADDRESS_VARIABLE) or f"{SCHEME}{_present_or_own_socket()}"
+    return os.environ.get(ADDRESS_VARIABLE) or f"{IPC}{_present_or_own_socket()}"
 
 
 def runtime_socket() -> Path:
@@ -50,7 +50,7 @@ def runtime_socket() -> Path:
 
 def socket_path(address: str) -> str:
     """The path behind an ``ipc://`` address; a leading ``@`` stands for the abstract name space of Linux."""
-    path = address.removeprefix(SCHEME)
+    path = address.removeprefix(IPC)
     return "\0" + path[1:] if path.startswith("@") else path
 
 
@@ -69,11 +69,11 @@ def problem_with_address(address: str) -> str | None:
 
 def problem_with_local_address(address: str) -> str | None:
     """Why ``address`` cannot be that of a daemon's socket for its own machine, or None."""
-    if not address.startswith(SCHEME):
-        return f"{address!r} is no address of a daemon: it must begin with {SCHEME!r}, or {TCP!r} on other machines"
-    path = address.removeprefix(SCHEME)
+    if not address.startswith(IPC):
+        return f"{address!r} is no address of a daemon: it must begin with {IPC!r}, or {TCP!r} on other machines"
+    path = address.removeprefix(IPC)
     if not path or "\0" in path:
-        return f"{address!r} names no socket: a path must follow {SCHEME!r}"
+        return f"{address!r} names no socket: a path must follow {IPC!r}"
     size = len(path.encode())
     if size > SOCKET_PATH_BYTES_MAX:
         return f"the path of {address!r} has {size} bytes, the kernel takes at most {SOCKET_PATH_BYTES_MAX}"
@@ -88,12 +88,12 @@ def stays_here(address: str) -> bool:
 _tcp = re.compile(r"tcp://(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 
 
-def problem_with_tcp_address(address: str, port_max: int = PORT_MAX) -> str | None:
-    """Why ``address`` is not tcp, a host and a port up to ``port_max``, or None."""
+def problem_with_tcp_address(address: str, port_max: int = PORT_MAX, because: str = "") -> str | None:
+    """Why ``address`` is not tcp, a host and a port up to ``port_max``, or None; ``because``: why not up to more."""
     if _tcp.fullmatch(address) is None:
         return f"{address!r} is not {TCP}HOST:PORT"
     _, port = tcp_host_and_port(address)
-    return None if 1 <= port <= port_max else f"port {port} of {address!r} is not between 1 and {port_max}"
+    return None if 1 <= port <= port_max else f"port {port} is not between 1 and {port_max}{because}: {address!r}"
 
 
 def tcp_host_and_port(address: str) -> tuple[str, int]:

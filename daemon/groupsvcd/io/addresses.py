@@ -11,8 +11,8 @@ address that a peer announces.
 
 from __future__ import annotations
 
-from groupsvc.addresses import PORT_MAX as CLIENT_PORT_MAX
 from groupsvc.addresses import (
+    IPC,
     SOCKET_PATH_BYTES_MAX,
     TCP,
     is_loopback,
@@ -20,8 +20,8 @@ from groupsvc.addresses import (
     problem_with_tcp_address,
     tcp_host_and_port,
 )
+from groupsvc.addresses import PORT_MAX as CLIENT_PORT_MAX
 
-IPC = "ipc://"
 MULTICAST_SUFFIX = ".pub"
 PORT_MAX = CLIENT_PORT_MAX - 1
 """The next port is needed for multicasts."""
@@ -44,7 +44,7 @@ def problem_with_peer_address(address: str, *, may_leave: bool) -> str | None:
         return None
     if not address.startswith(TCP):
         return f"{address!r} is neither tcp://HOST:PORT nor ipc:///PATH"
-    problem = problem_with_tcp_address(address, PORT_MAX)
+    problem = problem_with_tcp_address(address, PORT_MAX, because=" (multicasts take the port after it)")
     if problem is not None:
         return problem
     host, _ = tcp_host_and_port(address)

@@ -18,9 +18,8 @@ from collections.abc import Callable
 
 import attrs
 
-from groupsvc.addresses import tcp_host_and_port
+from groupsvc.addresses import IPC, tcp_host_and_port
 
-from .addresses import IPC
 from .watch import Watch
 
 FIRST_S = 0.03

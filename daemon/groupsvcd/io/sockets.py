@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 
 import zmq
 
+from groupsvc.addresses import IPC
 from groupsvc.errors import Failed
 from groupsvc.wire.limits import FRAME_BYTES_MAX, HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
 
 from ..core.peer_messages import TOPIC_BYTES
-from .addresses import IPC
 
 HANDSHAKE_MS = 3_000
 """Who connects and says nothing sensible within this is cut off."""
