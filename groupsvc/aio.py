@@ -340,7 +340,7 @@ class Barrier(KnownBarrier):
 
     async def wait(self, payload: bytes = b"", *, timeout: float | None = None) -> Released:
         """Come, and wait until everybody has; ``BarrierBroken`` if that cannot be, or not in time."""
-        return cast(Released, await self._come(self._terms, payload, False, timeout))
+        return cast(Released, await self._come(self._terms, payload, timeout))
 
     async def all_gather(self, payload: bytes, *, timeout: float | None = None) -> dict[str, bytes]:
         """What everybody brings, by the id of the provider, the oldest first."""
@@ -364,7 +364,7 @@ class Barrier(KnownBarrier):
 
     async def reset(self, *, timeout: float | None = None) -> None:
         """Make a broken barrier whole again: done when all parties have called this. If it is not broken: nothing."""
-        await self._come(self._terms, b"", True, timeout)
+        await self._come(self._terms, b"", timeout, resets=True)
 
 
 class Group(Reader, JoinedGroup[LoopPump]):
@@ -527,7 +527,9 @@ class Group(Reader, JoinedGroup[LoopPump]):
         """
         return Barrier(self.name, rounds.terms(self.name, name, parties, on_failure), self._come)
 
-    async def _come(self, terms: rounds.BarrierTerms, payload: object, resets: bool, timeout: float | None) -> Any:
+    async def _come(
+        self, terms: rounds.BarrierTerms, payload: object, timeout: float | None, *, resets: bool = False
+    ) -> Any:
         where = f"at a barrier of group {self.name!r}"
         asking.check_may_wait(where, self.name, is_callback=self._pump.is_callback)
         wait = check.seconds(timeout, self._default_timeout)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from .sansio import rounds
 from .sansio.rounds import BarrierTerms, Missing, Released
@@ -24,8 +24,12 @@ from .views import Provider
 
 __all__ = ["Barrier", "Missing", "Released"]
 
-Come = Callable[[BarrierTerms, object, bool, float | None], Any]
-"""Come to the barrier and wait for the end of the round; a coroutine function in ``groupsvc.aio``."""
+
+class Come(Protocol):
+    """Come to a barrier and wait for the end of the round; a coroutine function in ``groupsvc.aio``."""
+
+    def __call__(self, terms: BarrierTerms, payload: object, timeout: float | None, *, resets: bool = False) -> Any:
+        """With these terms, and this payload; or to reset it."""
 
 
 class KnownBarrier:
@@ -55,7 +59,7 @@ class Barrier(KnownBarrier):
 
     def wait(self, payload: bytes = b"", *, timeout: float | None = None) -> Released:
         """Come, and wait until everybody has; ``BarrierBroken`` if that cannot be, or not in time."""
-        return cast(Released, self._come(self._terms, payload, False, timeout))
+        return cast(Released, self._come(self._terms, payload, timeout))
 
     def all_gather(self, payload: bytes, *, timeout: float | None = None) -> dict[str, bytes]:
         """What everybody brings, by the id of the provider, the oldest first."""
@@ -79,4 +83,4 @@ class Barrier(KnownBarrier):
 
     def reset(self, *, timeout: float | None = None) -> None:
         """Make a broken barrier whole again: done when all parties have called this. If it is not broken: nothing."""
-        self._come(self._terms, b"", True, timeout)
+        self._come(self._terms, b"", timeout, resets=True)

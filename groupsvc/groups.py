@@ -297,7 +297,7 @@ class Group(Reader, JoinedGroup["Pump"]):
         """
         return Barrier(self.name, rounds.terms(self.name, name, parties, on_failure), self._come)
 
-    def _come(self, terms: rounds.BarrierTerms, payload: object, resets: bool, timeout: float | None) -> Any:
+    def _come(self, terms: rounds.BarrierTerms, payload: object, timeout: float | None, *, resets: bool = False) -> Any:
         where = f"at a barrier of group {self.name!r}"
         asking.check_may_wait(where, self.name, is_callback=self._pump.is_callback)
         wait = check.seconds(timeout, self._default_timeout)

@@ -24,7 +24,7 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import attrs
 import msgspec
@@ -39,7 +39,7 @@ from .wire.limits import CHECKPOINT_BLOCK_BYTES_MAX, PAYLOAD_BYTES_MAX
 if TYPE_CHECKING:
     from . import aio
     from .groups import Group
-    from .known_group import JoinedGroup
+    from .known_group import KnownGroup
     from .sansio.membership_machine import Membership
 
 _log = logging.getLogger("groupsvc.client")
@@ -224,7 +224,7 @@ class Rows(Mapping[str, bytes]):
         own, applying = membership.own, membership.applying
         return own.failures > waiting.failures and own.is_idle and applying is not None and applying.is_idle
 
-    def _not_known(self, group: JoinedGroup[Any], write: Write) -> OutcomeUnknown:
+    def _not_known(self, group: KnownGroup, write: Write) -> OutcomeUnknown:
         """A write has not come back. Whether it was the one that was refused, nobody can tell from here."""
         text = f"whether key {write.key!r} of the table in group {group.name!r} was written is not known"
         return OutcomeUnknown(text, group=group.name, advice="look at it after sync(), or join again")

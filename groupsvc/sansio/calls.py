@@ -63,7 +63,7 @@ class Call:
         self.is_done = False
         self.error: BaseException | None = None
         self.on_done: Callable[[], None] | None = None
-        self.parts: list[Any] = []  # of the answer, which came before it
+        self.parts: list[RoundPart] = []  # of the answer, which came before it
         self.take_back: Callable[[int], AnyClientRequest] | None = None  # what is said if nobody waits for it any more
         self._expected = expected
         self._convert = convert

@@ -1,4 +1,7 @@
-"""Coming to a barrier as a request of the machine, and how a round ended as an application sees it."""
+"""Coming to a barrier as a request of the machine, and how a round ended as an application sees it.
+
+What parties brought, if it is much, comes in parts before the end of the round, and is put together here.
+"""
 
 from __future__ import annotations
 
@@ -90,28 +93,26 @@ def come(
     where = f"barrier {barrier.name!r} of group {group!r}" if barrier.name else f"the barrier of group {group!r}"
     what = f"reset {where}" if resets else f"pass {where}"
 
-    def ended(answer: wire.RoundIs) -> Released:
-        round_ = answer.round
+    def ended(round_: Round, parts: list[wire.RoundPart]) -> Released:
         if round_.end == "broken":
             raise broken(membership, where, round_)
-        brought = {provider: payload for part in calls[-1].parts for provider, payload in part.payloads}
-        arrived = {text_of(provider): brought.get(provider, payload) for provider, payload in round_.arrived}
+        told_before = {provider: payload for part in parts for provider, payload in part.payloads}
+        arrived = {text_of(provider): told_before.get(provider, payload) for provider, payload in round_.arrived}
         return Released(round_.number, arrived)
-
-    calls: list[Call] = []
 
     def start(now: float, timeout: float) -> Call:
         check_member(machine, membership, what)
-        timeout = (
-            wait if timeout >= min(wait, TIMEOUT_S_MAX) else timeout
-        )  # a daemon waits at barriers as long as asked
+        if timeout >= min(
+            wait, TIMEOUT_S_MAX
+        ):  # cut off for a daemon, which at barriers waits as long as it is asked to
+            timeout = wait
         call = machine.ask(
             lambda id: wire.BarrierAsk(
                 id, number, barrier.name, barrier.parties, barrier.on_failure, brought, resets, timeout
             ),
-            wire.RoundIs, what, now=now, timeout=timeout, group=group, convert=ended,
+            wire.RoundIs, what, now=now, timeout=timeout, group=group,
+            convert=lambda answer: ended(answer.round, call.parts),
         )  # fmt: skip
-        calls.append(call)
         call.take_back = lambda id: wire.BreakAsk(id, number, barrier.name, call.id)
         return call
 
