@@ -31,6 +31,7 @@ import attrs
 
 from .addresses import TCP, stays_here
 from .errors import Failed, UsageError
+from .wire.limits import NODE_NAME_BYTES_MAX
 
 KEYS_VARIABLE = "GROUPSVC_KEYS"
 """The key file of clients that name none."""
@@ -45,7 +46,7 @@ FILE_BYTES_MAX = 64 * 1024
 SECRET_SUFFIX = ".key"
 PUBLIC_SUFFIX = ".pub"
 
-_z85 = re.compile(r"[0-9A-Za-z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}")
+_z85 = re.compile(r"[0-9A-Za-z.\-:+=^!/*?&<>()\[\]{}@%$#]+")
 _name = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 
 
@@ -119,8 +120,8 @@ def problem_with_key(key: object) -> str | None:
 
 
 def is_key_name(name: str) -> bool:
-    """Whether files can be called so: what nodes are called, too."""
-    return _name.fullmatch(name) is not None and len(name) <= 63
+    """Whether the owner of a key can be called so, and its files: as nodes are called, which own keys, too."""
+    return _name.fullmatch(name) is not None and len(name) <= NODE_NAME_BYTES_MAX
 
 
 def write_keys(directory: Path, name: str, keys: Keys) -> tuple[Path, Path]:

@@ -25,7 +25,7 @@ import attrs
 
 from groupsvc.addresses import problem_with_local_address, runtime_socket
 from groupsvc.errors import UsageError
-from groupsvc.keys import Keys
+from groupsvc.keys import Keys, is_key_name
 from groupsvc.wire.limits import NODE_NAME_BYTES_MAX
 
 from .core.parameters import Parameters, Timers
@@ -38,8 +38,6 @@ CLIENT_VARIABLES = frozenset({"GROUPSVC_ADDRESS", "GROUPSVC_CONFIG", "GROUPSVC_K
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 JOURNAL_LEVELS = ("batch", "full")
-NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
-
 
 TIMER_S_MIN = 0.001
 """No protocol runs faster than a scheduler lets it."""
@@ -365,7 +363,7 @@ class _Reader:
         names += [(f"voters.{voter}", voter) for voter in config.voters]
         names += [(f"{table}.{name}", name) for table in KEY_TABLES for name in getattr(config, table)]
         for key, name in names:
-            if not NAME.fullmatch(name) or len(name) > NODE_NAME_BYTES_MAX:
+            if not is_key_name(name):
                 text = f"{name!r} is no name: 1 to {NODE_NAME_BYTES_MAX} letters, digits, '.', '_' or '-'"
                 self._problem(key, text)
         for missing in config.form_without:

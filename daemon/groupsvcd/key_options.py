@@ -13,7 +13,7 @@ voters must be listed; without one nothing does, and the daemon stays on its mac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from groupsvc.drivers.curve import problem_with_pair
@@ -71,9 +71,9 @@ def read_key_file(config: Config, note: Note) -> Keys | None:
     except UsageError as problem:
         note("key_file", str(problem))
         return None
-    problem_with = problem_with_pair(keys)
-    if problem_with is not None:
-        note("key_file", f"{config.key_file}: {problem_with}")
+    mixed = problem_with_pair(keys)
+    if mixed is not None:
+        note("key_file", f"{config.key_file}: {mixed}")
     return keys
 
 
@@ -105,7 +105,7 @@ def _judge_owners(table: str, keys: KeyTable, note: Note) -> None:
 
 
 def _judge_nodes(config: Config, note: Note) -> None:
-    missing = [voter for voter in _others(config.voters, config.node) if voter not in config.node_keys]
+    missing = [voter for voter in config.voters if voter not in (config.node, *config.node_keys)]
     if missing:
         note("node_keys", f"has no key of {', '.join(missing)}: this node could not let in, or reach, a voter")
     listed = config.node_keys.get(config.node)
@@ -114,7 +114,3 @@ def _judge_nodes(config: Config, note: Note) -> None:
             f"is not the public key in {config.key_file}, {config.keys.public}: the others would not let this node in"
         )
         note(f"node_keys.{config.node}", text)
-
-
-def _others(names: Iterable[str], own: str) -> list[str]:
-    return [name for name in names if name != own]

@@ -11,6 +11,11 @@ import zmq
 
 from ..keys import Keys
 
+HANDSHAKE_FAILED = int(
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+)
+"""What the monitor of a connecting socket tells when one end does not take the key of the other, or one has none."""
+
 
 def new_keys(servers: tuple[str, ...] = ()) -> Keys:
     """A new pair. Its public key does not begin with a dash: a command would take that for an option."""

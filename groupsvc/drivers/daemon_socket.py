@@ -53,10 +53,7 @@ QUEUE_FRAMES = 1000
 
 _NO_DOMAIN = bytes(frames.DOMAIN_ID_BYTES)
 _SENDER = b"client"
-_NOT_LET_IN = int(
-    zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-)
-_ENDED = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED) | _NOT_LET_IN
+_ENDED = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED) | curve.HANDSHAKE_FAILED
 
 # Plain ints: combining pyzmq's own flags costs more than the call they are for.
 _NOBLOCK = int(zmq.NOBLOCK)
@@ -176,7 +173,7 @@ class DaemonSocket:
             events |= int.from_bytes(self._monitor.recv(_NOBLOCK)[:2], sys.byteorder)
             while self._monitor.getsockopt(_RCVMORE):
                 self._monitor.recv(_NOBLOCK)
-        if not self.address.startswith(TCP) or not events & _NOT_LET_IN:
+        if not self.address.startswith(TCP) or not events & curve.HANDSHAKE_FAILED:
             return
         if self._keys is None:
             text = f"the daemon at {self.address} hung up at once: it asks for keys, or is no groupsvcd"

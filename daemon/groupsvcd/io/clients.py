@@ -69,10 +69,10 @@ NOT_KNOWN = -1
 ELSEWHERE = -2
 """In place of a pidfd: the process cannot be watched, because the kernel does not tell, or it is on another machine."""
 
-_credentials = struct.Struct("3i")
 LOCAL_PEER = "localhost:"
 """How libzmq names the other end of a Unix socket, with user, group and process; over tcp it is a number."""
 
+_credentials = struct.Struct("3i")
 _EMPTY = REPLY_CODEC.encode([])
 
 
@@ -134,7 +134,7 @@ class Clients:
         self._by_number: dict[int, Client] = {}
         self._by_fd: dict[int, Client] = {}
         self._last_number = 0
-        self._bound: list[str] = []
+        self._bound = ""
         self.is_empty = True
         self._suspects: dict[int, float] = {}
         self._dead: list[tuple[Client, Gone]] = []
@@ -150,7 +150,7 @@ class Clients:
         watch.add(sockets.fd_of(self._monitor), self._connections_changed)
         try:
             sockets.bind(self.router, address, mode=SOCKET_MODE)
-            self._bound.append(address)
+            self._bound = address
             if listen:  # what is set from here on is not for the Unix socket
                 sockets.set_heartbeat(self.router)
                 if keys is not None:
@@ -369,8 +369,8 @@ class Clients:
             self._watch.remove(sockets.fd_of(self._monitor))
         self.router.disable_monitor()
         self._monitor.close(linger=0)
-        while self._bound:
-            sockets.remove_socket_file(self._bound.pop())
+        sockets.remove_socket_file(self._bound)
+        self._bound = ""
         self.router.close(linger=linger_ms)
 
 

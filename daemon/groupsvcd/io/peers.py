@@ -49,10 +49,7 @@ from .sockets import NOBLOCK, Context, Socket, has_more
 from .subscribers import Subscribers
 from .watch import Watch
 
-HANDSHAKE_FAILED = int(
-    zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-)
-DEALER_EVENTS = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_SUCCEEDED) | HANDSHAKE_FAILED
+DEALER_EVENTS = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_SUCCEEDED) | curve.HANDSHAKE_FAILED
 
 KEY_TRIAL_S = 0.2
 """So long one of two keys of a peer is tried before the other one is: what ZeroMQ waits between two connections."""
@@ -338,7 +335,7 @@ class Peers:
                 return
             if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self.probes.forget(node)
-            elif event & HANDSHAKE_FAILED:
+            elif event & curve.HANDSHAKE_FAILED:
                 self._not_admitted(node, peer)
             else:
                 self.probes.connection_broke(node, peer.address)

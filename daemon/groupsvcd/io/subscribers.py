@@ -29,7 +29,6 @@ from .watch import Watch
 
 @attrs.frozen
 class _Heard:
-    endpoint: str
     socket: Socket
     fd: int
 
@@ -62,7 +61,7 @@ class Subscribers:
             subscriber.setsockopt(zmq.SUBSCRIBE, topic)
         subscriber.connect(endpoint)
         fd = sockets.fd_of(subscriber)
-        self._heard[node] = _Heard(endpoint, subscriber, fd)
+        self._heard[node] = _Heard(subscriber, fd)
         self._watch.add(fd, lambda: self._unread.add(node))
         self._unread.add(node)
 
