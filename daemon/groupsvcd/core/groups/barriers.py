@@ -1,4 +1,12 @@
-"""One node's part in the barriers of a group: who waits here, and while the node leads, who waits anywhere."""
+"""One node's part in the barriers of a group: who waits here, and while the node leads, who waits anywhere.
+
+A leads, and a process of B comes to a barrier. B keeps it in its *waiting room* and tells A, who notes it in its
+*gathering*; when the round is over A orders a ruling, and when that is applied, at B as everywhere, B's process is told
+how it ended. What the stream has to say about all this is in ``rounds``; who is asked and answered, in ``sessions``.
+
+What a process brings goes along with the word that it has come, if it is little. Else B submits it first, as an entry,
+and its process has come when B has applied that.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +44,7 @@ class Barriers:
         self._gathering: Gathering | None = None
         self._bringing: dict[tuple[str, int], tuple[Waiter, Party]] = {}  # whose payloads are on their way
         self._last_brought = 0
+        self._ruled: set[str] = set()  # where a ruling was applied, whether it fitted or not, since we looked
         self._renumbered = 0  # the last that we have seen
 
     # --- For sessions ---
@@ -70,11 +79,11 @@ class Barriers:
         self._send()
 
     def _was_brought(self, barrier: str, provider: int, number: int) -> None:
-        waiter, party = self._bringing.get((barrier, provider), (None, None))
-        if waiter is None or party is None or waiter.brought != number:
+        bringing = self._bringing.get((barrier, provider))
+        if bringing is None or bringing[0].brought != number:
             self._take_back(barrier, provider, number)  # nobody waits for that any more
             return
-        del self._bringing[barrier, provider]
+        waiter, party = self._bringing.pop((barrier, provider))
         group = self._local.group
         broken = group.rounds.broken(barrier)
         if broken is not None:
@@ -125,9 +134,11 @@ class Barriers:
         for provider, barrier, number in brought:
             if provider[:2] == self._groups.me:
                 self._was_brought(barrier, provider[2], number)
-        if rounds.ruled and not rounds.ended and self._gathering is not None:
-            turn.mark("barrier-ruling-void")
+        ruled, rounds.ruled = rounds.ruled, set()
         ended, rounds.ended = rounds.ended, []
+        self._ruled |= ruled
+        if ruled and not ended and self._gathering is not None:
+            turn.mark("barrier-ruling-void")
         for seq, round_ in ended:
             free, unneeded = self._room.over(seq, round_, self._groups.me, rounds)
             for waiter in unneeded:
@@ -143,7 +154,7 @@ class Barriers:
         if rounds.renumbered != self._renumbered:
             self._renumbered = rounds.renumbered
             self._room.renumber(rounds)
-        ruled, rounds.ruled = rounds.ruled, set()
+        ruled, self._ruled = self._ruled, set()
         if self._gathering is not None:
             self._gathering.look(ruled, self._groups.now)
         self._send()
@@ -161,7 +172,7 @@ class Barriers:
     def start_again(self) -> None:
         """Another copy of the group takes the place of the one that was here."""
         self._gathering = None
-        self._renumbered = 0
+        self._ruled, self._renumbered = set(), 0
 
     def leader_changed(self) -> None:
         """Somebody else leads, perhaps."""

@@ -193,6 +193,18 @@ def test_lost_and_late_words_change_nothing() -> None:
     assert ["released"] * 3 == [round_of(one, n).end for one, n in zip((a, b, c), asked, strict=True)]
 
 
+def test_a_ruling_that_fits_is_not_taken_for_void_because_of_what_is_applied_behind_it() -> None:
+    """The mark says that rulings which do not fit were met; here the next entry comes with one that does."""
+    domain, (a, b, c) = three()
+    come(b), come(c)
+    domain.run(0.2)
+    last = come(a)
+    a.propose_state(b"red")
+    domain.run(0.2)
+    assert "released" == round_of(a, last).end
+    assert "barrier-ruling-void" not in {line.args["name"] for line in domain.lines("mark")}
+
+
 MUCH = 300_000
 
 
