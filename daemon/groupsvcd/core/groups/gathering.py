@@ -24,6 +24,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
+import attrs
+
 from groupsvc.wire.limits import ROUND_BYTES_MAX
 from groupsvc.wire.notices import BrokenBy, ProviderId, RoundEnd
 
@@ -38,6 +40,17 @@ from .rounds import in_order
 Waiters = dict[ProviderId, Waiter]
 
 
+@attrs.frozen
+class Verdict:
+    """How a round ends: who has arrived, how many it takes, and if it breaks, by what, and whose doing that is."""
+
+    end: RoundEnd
+    arrived: tuple[ProviderId, ...]
+    parties: int  # 0: all providers
+    broken_by: BrokenBy = ""
+    who: tuple[ProviderId, ...] = ()
+
+
 class Gathering:
     """Who waits at the barriers of one group, while its node leads."""
 
@@ -47,7 +60,6 @@ class Gathering:
         self._waiters: dict[str, Waiters] = {}
         self._opened_at: dict[str, tuple[int, float]] = {}  # which round, and when its first one came
         self._rule_at: dict[str, float] = {}  # not before: a ruling is on its way
-        self._newest_death = 0
 
     def take(self, node: NodeId, waiters: Iterable[Waiter], now: float) -> None:
         """Providers of one node wait."""
@@ -86,8 +98,7 @@ class Gathering:
         if now < self._rule_at.get(barrier, -math.inf):
             return
         self._rule_at.pop(barrier, None)
-        group, rounds = self._group, self._group.rounds
-        number, resets = rounds.next_round(barrier), rounds.broken(barrier) is not None
+        group, number = self._group, self._group.rounds.next_round(barrier)
         known = self._waiters[barrier]
         for stale in [provider for provider, waiter in known.items() if waiter.round < number]:
             del known[stale]
@@ -95,51 +106,57 @@ class Gathering:
             del self._waiters[barrier]
             self._opened_at.pop(barrier, None)
             return
-        here = {
-            one: waiter for one, waiter in known.items()
-            if waiter.round == number and waiter.resets == resets and waiter.since <= group.seq
-            and (rounds.has_brought(one, barrier, waiter.brought) or not group.has_a_say(one))
-        }  # fmt: skip
+        here = self._present(barrier, number)
         verdict = self._verdict(here) if here else None
         if verdict is None:
             for gone in [one for one in here if not group.has_a_say(one)]:
                 del known[gone]  # its place is free again
             return
-        end, broken_by, who, arrived, parties = verdict
         self._rule_at[barrier] = now + RULE_AGAIN_S
-        payloads = {one: b"" if end != "released" else here[one].payload for one in arrived}
-        ruling = RoundEnded(
-            barrier=barrier, round=number, end=end, parties=parties,
-            arrived=in_order(group.providers, payloads),
-            brought=tuple((one, here[one].brought) for one in arrived if end == "released" and here[one].brought),
-            broken_by=broken_by, who=who,
-            waited=now - self._opened_at.get(barrier, (0, now))[1],
-        )  # fmt: skip
-        self._order(cmd.encode(ruling))
+        waited = now - self._opened_at.get(barrier, (0, now))[1]
+        self._order(cmd.encode(self._ruling(barrier, number, here, verdict, waited)))
 
-    def _verdict(
-        self, here: Waiters
-    ) -> tuple[RoundEnd, BrokenBy, tuple[ProviderId, ...], tuple[ProviderId, ...], int] | None:
-        """How the round ends, by what, whose doing it is, who has arrived, and how many it takes; None: not yet."""
+    def _present(self, barrier: str, number: int) -> Waiters:
+        """Who has come to this round, as far as we have followed the stream; with what it brings, unless it is dead."""
+        group, rounds = self._group, self._group.rounds
+        resets = rounds.broken(barrier) is not None
+        return {
+            one: waiter for one, waiter in self._waiters[barrier].items()
+            if waiter.round == number and waiter.resets == resets and waiter.since <= group.seq
+            and (rounds.has_brought(one, barrier, waiter.brought) or not group.has_a_say(one))
+        }  # fmt: skip
+
+    def _ruling(self, barrier: str, number: int, here: Waiters, verdict: Verdict, waited: float) -> RoundEnded:
+        is_released = verdict.end == "released"  # else nobody gets what the others bring
+        payloads = {one: here[one].payload if is_released else b"" for one in verdict.arrived}
+        return RoundEnded(
+            barrier=barrier, round=number, end=verdict.end, parties=verdict.parties,
+            arrived=in_order(self._group.providers, payloads),
+            brought=tuple((one, here[one].brought) for one in verdict.arrived if is_released and here[one].brought),
+            broken_by=verdict.broken_by, who=verdict.who, waited=waited,
+        )  # fmt: skip
+
+    def _verdict(self, here: Waiters) -> Verdict | None:
+        """How the round ends; None: not yet."""
         group = self._group
-        living = [one for one in here if group.has_a_say(one)]
+        living = tuple(one for one in here if group.has_a_say(one))
         first = here[living[0]] if living else next(iter(here.values()))
-        given_up = [one for one in living if here[one].gives_up]
+        given_up = tuple(one for one in living if here[one].gives_up)
         if given_up:
-            return "broken", here[given_up[0]].gives_up, tuple(given_up), tuple(living), first.parties
-        others = [one for one in living if not _agree(here[one], first)]
+            return Verdict("broken", living, first.parties, here[given_up[0]].gives_up, given_up)
+        others = tuple(one for one in living if not _agree(here[one], first))
         if others:
-            return "broken", "mismatch", tuple(others), tuple(living), first.parties
+            return Verdict("broken", living, first.parties, "mismatch", others)
         if first.on_failure == "break" and not first.resets:
             lost = self._lost(here, first)
             if lost:
-                return "broken", *lost, tuple(living), first.parties
+                return Verdict("broken", living, first.parties, *lost)
         if len(living) < (first.parties or group.living):
             return None
-        counted = tuple(living[: first.parties] if first.parties else living)
+        counted = living[: first.parties] if first.parties else living
         if sum(len(here[one].payload) for one in counted) > ROUND_BYTES_MAX:
-            return "broken", "too_large", (), tuple(living), first.parties
-        return "reset" if first.resets else "released", "", (), counted, first.parties
+            return Verdict("broken", living, first.parties, "too_large")
+        return Verdict("reset" if first.resets else "released", counted, first.parties)
 
     def _lost(self, here: Waiters, first: Waiter) -> tuple[BrokenBy, tuple[ProviderId, ...]] | None:
         """Whose end breaks the round."""

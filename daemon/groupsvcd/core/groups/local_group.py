@@ -322,7 +322,7 @@ class LocalGroup:
             self._groups.send_to_leader(self, Votes(self.id, running.id, running.phase, papers, silent))
 
     def on_message(self, node: NodeId, message: ForChair) -> None:
-        """Another node tells who leads; or this one, by another way."""
+        """Something for whoever leads, from another node; or from this one, by another way."""
         self.look_who_leads()
         if isinstance(message, Waits):
             self.barriers.on_waits(node, message.waiters)
@@ -364,13 +364,15 @@ class LocalGroup:
 
     def _disown_unasked(self, ended: Ended) -> None:
         """The same for who gets in only now: its join was on its way when it lost the group, and is none of ours."""
+        if not self.is_in:
+            return
         subject, me = ended.outcome.subject, self._groups.me
-        let_in = [
-            (proposal[2], joiner.id[2])
-            for proposal, joiner in zip(subject.proposals, subject.joining, strict=False)
-            if joiner.node == me and joiner.id in self.group.providers
-        ]
-        self._disown([number for proposal, number in let_in if self.is_in and proposal not in self._proposals])
+        joins = zip(subject.proposals, subject.joining, strict=False)  # of a ballot about something else nobody joins
+        self._disown([
+            joiner.id[2]
+            for proposal, joiner in joins
+            if joiner.node == me and joiner.id in self.group.providers and proposal[2] not in self._proposals
+        ])  # fmt: skip
 
     def _disown(self, strays: Sequence[int]) -> None:
         if strays:

@@ -72,7 +72,7 @@ def _releases_those_before_it(original: Any, self: Any, here: Any) -> Any:
     living = tuple(one for one in here if self._group.has_a_say(one))
     first = next(iter(here.values()))
     if found is None and living and not first.parties and not first.resets and first.since < self.began:
-        return "released", "", (), living, 0
+        return gathering.Verdict("released", living, 0)
     return found
 
 
