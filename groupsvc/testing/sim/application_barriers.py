@@ -25,19 +25,20 @@ from groupsvc.wire.client_messages import RoundIs
 from groupsvcd.core.groups.barriers import CARRIED_BYTES_MAX
 
 from .application import Application, Part
-from .application_ops import AT_BARRIERS
+from .application_ops import COME, RESET
+from .carried_groups import carried
 from .local_connection import LocalConnection
 
 if TYPE_CHECKING:
     from .applications import Applications
-    from .node import Node
 
-TIMEOUT_S_MIN, TIMEOUT_S_MAX = 0.3, 10.0
-"""For how long somebody waits; those who come are often so few that the longest are needed."""
+TIMEOUTS_S = (0.3, 1.5, 4.0, 6.0, 6.0, 6.0)
+"""For how long somebody waits, or up to 0.6 times longer; those who come are often so few that the longest are needed.
+"""
 
-CANCEL = 0.03
-MISMATCH = 0.01
-RESET = 0.9
+CANCELS = 0.03
+MISMATCHES = 0.01
+RESETS = 0.9
 """How often somebody who waits gives up, says something else than the others, and resets what it knows to be broken."""
 
 
@@ -85,17 +86,17 @@ class Attendance:
         if not app.may_act or not part.is_ready:
             return
         if self._waits(app, key):
-            if rng.random() < CANCEL:
+            if rng.random() < CANCELS:
                 self._cancel(app, part, key)
         elif rng.random() < 0.6:
-            resets = rng.random() < (RESET if key in self._broken else 0.02)
-            if rng.random() < MISMATCH:
+            resets = rng.random() < (RESETS if key in self._broken else 0.02)
+            if rng.random() < MISMATCHES:
                 terms = rng.choice([
                     attrs.evolve(terms, on_failure="break" if terms.on_failure == "continue" else "continue"),
                     attrs.evolve(terms, parties=terms.parties + 2),
                 ])  # fmt: skip
-            timeout = rng.choice([0.3, 1.5, 4.0, 6.0, 6.0, 6.0]) * (1.0 + 0.6 * rng.random())
-            self.come(app, part, terms, min(max(timeout, TIMEOUT_S_MIN), TIMEOUT_S_MAX), resets=resets)
+            timeout = rng.choice(TIMEOUTS_S) * (1.0 + 0.6 * rng.random())
+            self.come(app, part, terms, timeout, resets=resets)
 
     def _waits(self, app: Application, key: tuple[str, int, int, str]) -> bool:
         if key in self._open and self._open[key][0] not in app.open_calls:
@@ -159,7 +160,7 @@ class Attendance:
             app.on_their_way[call.id] = arrives
             return call
 
-        app.call(AT_BARRIERS[resets], start, args, timeout, ended, group=part.group)
+        app.call(RESET if resets else COME, start, args, timeout, ended, group=part.group)
 
     def _mark(self, app: Application, part: Part, answer: RoundIs, terms: BarrierTerms, since: int) -> None:
         round_ = answer.round
@@ -169,7 +170,7 @@ class Attendance:
             self.all.mark("barrier-reset")
         elif round_.end == "released":
             self.all.mark("barrier-released")
-            local = _local_group(app.node, part)
+            local = carried(app.node, part.name, part.group)
             if terms.on_failure == "continue" and local is not None and since:
                 if any(since < seq < answer.seq for seq, _ in local.group.rounds.deaths):
                     self.all.mark("barrier-continued-without-dead")
@@ -204,14 +205,7 @@ def _listening(start: Start, answers: list[RoundIs]) -> Start:
     return begin
 
 
-def _local_group(node: Node, part: Part) -> Any:
-    """The daemon's copy of the group, if it has it."""
-    processes: Any = getattr(node.engine, "processes", None)
-    local = None if processes is None else processes._by_name.get(part.name)
-    return local if local is not None and local.id == part.group else None
-
-
 def _applied(connection: LocalConnection, part: Part) -> int | None:
     """Up to which entry the daemon has applied the stream; nobody knows of one that stands still."""
-    local = None if connection.node.paused else _local_group(connection.node, part)
-    return None if local is None else int(local.group.seq)
+    local = None if connection.node.paused else carried(connection.node, part.name, part.group)
+    return None if local is None else local.group.seq

@@ -22,6 +22,7 @@ from groupsvc.session_states import SessionState
 from groupsvc.views import text_of
 
 from .application import Application, Part
+from .carried_groups import processes_at
 from .group_convergence import passing_away, waiting_for_disks
 from .last_rounds import hold_last_rounds
 
@@ -72,7 +73,7 @@ def application_disagreement(world: World) -> str:
 
 def _unfinished(world: World, waiting: dict[str, int]) -> str:
     for name in world.names:
-        processes: Any = getattr(world.nodes[name].engine, "processes", None)
+        processes = processes_at(world.nodes[name])
         if processes is None:
             continue
         for local in processes._by_name.values():

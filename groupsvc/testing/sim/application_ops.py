@@ -45,7 +45,7 @@ OPS: dict[str, str] = {
 }
 """Every op of an application."""
 
-AT_BARRIERS = ("come_to_barrier", "reset_barrier")
+COME, RESET = AT_BARRIERS = ("come_to_barrier", "reset_barrier")
 """Those that wait for the end of a round."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")

@@ -15,6 +15,7 @@ from groupsvc.wire.client_messages import CastVote
 
 from .application import Application, Part
 from .application_lines import text
+from .carried_groups import processes_at
 from .local_connection import LocalConnection
 
 
@@ -71,7 +72,7 @@ def cast_astray(app: Application, part: Part, ballot: int, phase: int, answer: A
 def _may_be_open(connection: LocalConnection, vote: CastVote) -> bool:
     """Whether the daemon has opened the phase; nobody knows of one that stands still, and reads the vote later."""
     node = connection.node
-    processes: Any = getattr(node.engine, "processes", None)
+    processes = processes_at(node)
     if processes is None or node.paused:
         return True
     ballots = [local.group.ballot for local in processes._by_name.values()]
@@ -80,7 +81,7 @@ def _may_be_open(connection: LocalConnection, vote: CastVote) -> bool:
 
 def note_taken(app: Application, connection: LocalConnection, vote: CastVote) -> None:
     """A vote has come to the daemon of its node; if that will send it to the leader, it is written down."""
-    processes: Any = getattr(connection.node.engine, "processes", None)
+    processes = processes_at(connection.node)
     part = next((one for one in app.parts.values() if one.membership.number == vote.member), None)
     local = None if processes is None or part is None else processes._by_id.get(part.group)
     if part is None or local is None or part.membership.my_id is None:

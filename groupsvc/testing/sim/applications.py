@@ -42,7 +42,7 @@ TROUBLES = ("app-break", "app-kill", "app-stop", "app-slow")
 """What befalls an application; the lines and marks of each begin with its name."""
 
 STUCK = "app-stuck"
-"""One that was thought of later, and is drawn apart."""
+"""One more, which may come beside the others: it is drawn from a source of its own."""
 
 FENCE_BITS = 20
 """The lower part of a fence counts changes of membership within a view, the rest is the view's."""

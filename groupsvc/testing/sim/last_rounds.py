@@ -8,12 +8,13 @@ the lines of these calls (``last``; ``ends`` if it is not to be released).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from groupsvc.sansio import asking
 from groupsvc.sansio.rounds import BarrierTerms
 
 from .application import Application, Part
+from .carried_groups import processes_at
 from .group_convergence import passing_away, waiting_for_disks
 
 if TYPE_CHECKING:
@@ -110,9 +111,9 @@ def _wait(world: World) -> None:
 def _leader(world: World, name: str) -> str:
     """The node that leads the group; "" if none does now."""
     for node in world.running:
-        processes: Any = getattr(node.engine, "processes", None)
-        local = None if processes is None else processes._by_name.get(name)
-        if local is not None and processes.leads(local):
+        processes = processes_at(node)
+        local = None if processes is None else processes.get(name)
+        if processes is not None and local is not None and processes.leads(local):
             return node.name
     return ""
 

@@ -93,13 +93,14 @@ def draw_applications(seed: int) -> ApplicationHabits:
     rng = random.Random(f"plan of applications/{seed}")
     if rng.random() < 0.25:
         return ApplicationHabits()
-    later = random.Random(f"plan of tables of applications/{seed}")  # they were thought of later
-    barriers = random.Random(f"plan of barriers of applications/{seed}").choice([0, 0, 1, 2, 3])  # and they after that
-    latest = random.Random(f"plan of applications that are stuck/{seed}")
+    # Each of these has a source of its own, so that what a seed drew before they were added stays the same.
+    of_tables = random.Random(f"plan of tables of applications/{seed}")
+    of_barriers = random.Random(f"plan of barriers of applications/{seed}")
+    of_stuck = random.Random(f"plan of applications that are stuck/{seed}")
     return ApplicationHabits(
-        barriers=barriers,
-        tables=later.choice([0.0, 0.0, 0.5, 1.0]),
-        earlier=later.choice([0.0, 0.4]),
+        barriers=of_barriers.choice([0, 0, 1, 2, 3]),
+        tables=of_tables.choice([0.0, 0.0, 0.5, 1.0]),
+        earlier=of_tables.choice([0.0, 0.4]),
         count=rng.choice([2, 3, 4, 5]),
         groups=rng.choice([1, 1, 2]),
         parts_max=rng.choice([1, 2]),
@@ -107,7 +108,7 @@ def draw_applications(seed: int) -> ApplicationHabits:
         burst=rng.choice([1, 4, 10]),
         watch=rng.choice([0.0, 0.2]),
         trouble_s=rng.choice([0.0, 5.0, 12.0]),
-        stuck_s=latest.choice([0.0, 0.0, 3.0]),
+        stuck_s=of_stuck.choice([0.0, 0.0, 3.0]),
     )
 
 
