@@ -178,7 +178,7 @@ def _told_after(domain: LocalDomain, *, first: str, others: Sequence[str], victi
     """Seconds from the kill to ``BarrierBroken`` at a party on another node; ``first`` leads the group."""
     name = f"{GROUP}/{time.monotonic_ns()}"
     context = multiprocessing.get_context("spawn")
-    leads = domain.connect(first).join(f"{name}") if first != victim else None
+    leads = domain.connect(first).join(name) if first != victim else None
     mine, its = context.Pipe()
     process = context.Process(target=_waits, args=(domain.address(victim), name, its), daemon=True)
     process.start()

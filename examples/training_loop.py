@@ -72,7 +72,8 @@ def work(number: int, address: str) -> None:
 def gradient(points: list[tuple[float, float]], slope: float, offset: float) -> bytes:
     """The step that these points ask for."""
     errors = [(x, slope * x + offset - y) for x, y in points]
-    return STEP.pack(sum(x * error for x, error in errors) / 200, sum(error for _, error in errors) / 200, 1)
+    count = len(points)
+    return STEP.pack(sum(x * error for x, error in errors) / count, sum(error for _, error in errors) / count, 1)
 
 
 def add(one: bytes, other: bytes) -> bytes:

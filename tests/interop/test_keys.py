@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -94,8 +95,6 @@ async def _far(address: str, keys: Keys) -> str:
 
 
 def test_the_same_with_asyncio(keyed: LocalDomain) -> None:
-    import asyncio
-
     assert "n2" == asyncio.run(_far(keyed.remote_address("n2"), keyed.keys))
 
 

@@ -33,7 +33,9 @@ def frame(sender: str, body: bytes = b"\x90", topic: bytes = b"") -> bytes:
 class Node:
     """One daemon's sockets towards others, in a context of their own, as in a process of their own."""
 
-    def __init__(self, loop: Loop, name: str, voters: dict[str, str], own: Keys, listed: dict[str, tuple[str, ...]]):
+    def __init__(
+        self, loop: Loop, name: str, voters: dict[str, str], own: Keys, listed: dict[str, tuple[str, ...]]
+    ) -> None:
         self.context = new_context()
         self.complaints = Complaints(clocks.now)
         self.heard: list[bytes] = []
