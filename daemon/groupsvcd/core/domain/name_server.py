@@ -294,7 +294,11 @@ class NameServer:
                 self.grants.on_carried(node_id, alive.groups)
 
     def _is_declared_down(self, node_id: NodeId) -> bool:
-        """Whether that is ordered, and may be found by whoever is in office next: a lease would be believed in vain."""
+        """Whether that is ordered, and not applied yet.
+
+        Whoever is in office next may find the entry: then the node is down for all, and only the node, which was given
+        a lease now, would not know it.
+        """
         downs = (encode_command(NodeDown(*node_id, early)) for early in (False, True))
         return bool(self._under_way) and any(down in self._under_way for down in downs)
 

@@ -391,7 +391,7 @@ class Requests:
             self._problem(call, "unknown", "timed out", self._why_late())
 
     def _why_late(self) -> str:
-        """What was asked for, the asker knows."""
+        """For whoever asked: it knows what, and is not told that again."""
         text = f"the name server {self._member.leader} did not answer in time"
         if not self._member.is_listed:
             text = f"{self.turn.node} has not been let into the domain yet"
