@@ -17,11 +17,11 @@ given them: our users have not had them yet, and nobody else may have them any m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from ..parameters import Timers
 from ..peer_messages import Repair, RepairAsk
 from .assembly import Assembly
+from .heritage import Own, none_of_ours
 
 PAYLOAD_ASKS_MAX = 3
 """So often the source is asked for payloads without any coming before they count as kept no longer."""
@@ -32,7 +32,7 @@ class Builder:
 
     def __init__(
         self, stream: int, source: str, source_accepted: int, keep: int, last: int, timers: Timers,
-        own: Callable[[int, int, bytes], list[bytes]] = lambda after, seq, state: [],
+        own: Own = none_of_ours,
     ) -> None:  # fmt: skip
         self.stream = stream
         self.source = source
@@ -42,7 +42,7 @@ class Builder:
         self.entries: list[bytes] = []
         self.checkpoint_seq = 0
         self.checkpoint = b""
-        self._own = own  # what we have after an entry, as far as the checkpoint after ``seq`` stands behind it
+        self._own = own
         self._assembly = Assembly()
         self._timers = timers
         self._wait = timers.repeat_first

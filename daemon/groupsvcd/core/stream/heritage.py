@@ -18,11 +18,19 @@ so how much of X's log it stands behind, though nobody has told X that this is s
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 
 import msgspec
 
 from ..views import NodeId, Views
+
+Own = Callable[[int, int, bytes], list[bytes]]
+"""Of our entries after a number, those that a checkpoint stands behind: the one after this entry, with these bytes."""
+
+
+def none_of_ours(after: int, seq: int, state: bytes) -> list[bytes]:
+    """For streams whose checkpoints name no views, as the domain's: nobody can tell."""
+    return []
 
 
 class Heritage(msgspec.Struct, frozen=True):

@@ -32,7 +32,7 @@ from .checkpoints import Checkpoints, Described
 from .delivery import Delivery, Host
 from .entries import Entry, Piece
 from .fetch import Fetch
-from .heritage import Heritage
+from .heritage import Heritage, Own, none_of_ours
 from .intake import Intake
 from .library import Library
 from .log import Log
@@ -73,7 +73,7 @@ class Replica:
         self.began = 0  # number of the first entry of the view of this log, if it is known
         self.views: Callable[[], Views] = tuple  # of what was delivered; only groups need to know
         self.heritage: Callable[[], Heritage] = lambda: Heritage((), ())  # of the whole log
-        self.own: Callable[[int, int, bytes], list[bytes]] = lambda after, seq, state: []  # what a checkpoint confirms
+        self.own: Own = none_of_ours  # what a checkpoint confirms
         self._apart: Sequence[bytes] = ()  # what followed on this log in an earlier view, and may do so in this one
         self.timers = timers
         self.intake = Intake(self.log, timers, rng)
