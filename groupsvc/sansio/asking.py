@@ -90,12 +90,7 @@ def join(
     """Become a provider; the call gives the ``Membership``. Recipes join groups whose names are reserved for them."""
     check.group_name(group, may_be_reserved=may_be_reserved)
     called, shown = check.provider_name(name, group), check.provider_data(data, group)
-    if attributes is not None and not isinstance(attributes, GroupAttributes):
-        raise UsageError(f"attributes are GroupAttributes, not a {type(attributes).__name__}", group=group)
-    if create not in (None, True, False):
-        raise UsageError(f"create is {create!r}; it must be None, True or False", group=group)
-    if not (on_proposal is None or on_proposal is MANUAL or callable(on_proposal)):
-        raise UsageError("on_proposal is a function, groupsvc.MANUAL or None", group=group)
+    _check_join(group, attributes, create, on_proposal)
     wanted = {} if attributes is None else stated(attributes)
     if wanted.pop("state_machine", False) and machine_of is None:
         raise UsageError("a group with state_machine is joined with machine=, and that is enough", group=group)
@@ -179,6 +174,15 @@ def not_synced(group: str) -> TimedOut:
     """What was asked for came, and the machine is behind."""
     text = f"could not catch up with group {group!r}: its state machine has not applied everything yet"
     return TimedOut(text, group=group, advice="sync again")
+
+
+def _check_join(group: str, attributes: object, create: object, on_proposal: object) -> None:
+    if not (attributes is None or isinstance(attributes, GroupAttributes)):
+        raise UsageError(f"attributes are GroupAttributes, not a {type(attributes).__name__}", group=group)
+    if create not in (None, True, False):
+        raise UsageError(f"create is {create!r}; it must be None, True or False", group=group)
+    if not (on_proposal is None or on_proposal is MANUAL or callable(on_proposal)):
+        raise UsageError("on_proposal is a function, groupsvc.MANUAL or None", group=group)
 
 
 def _check_name_is_free(machine: SessionMachine, group: str, name: str) -> None:
