@@ -132,10 +132,8 @@ def test_a_program_of_another_machine_that_is_killed_leaves_its_groups(keyed: Lo
         assert b"in\n" == far.stdout.readline()
         far.kill()
         far.communicate()
-        for event in group.events():
-            if isinstance(event, groupsvc.Left):
-                assert ["far"] == [provider.name for provider in event.providers]
-                break
+        left = next(event for event in group.events() if isinstance(event, groupsvc.Left))
+        assert ["far"] == [provider.name for provider in left.providers]
 
 
 @pytest.mark.parametrize("how", ["cut", "fall_silent"])
@@ -253,7 +251,7 @@ def test_a_voter_changes_its_key_while_the_others_serve() -> None:
         domain.wait_until_up()
         domain.hand_over("n3")
         with domain.connect("n1") as session, session.join("changed") as group:
-            group.send(b"x")
+            assert group.send(b"x").approved
 
 
 def test_loopback_needs_no_keys_for_programs_either() -> None:
