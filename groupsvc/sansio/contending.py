@@ -172,13 +172,17 @@ class Keeper:
 
     def look(self, now: float, contender: Contender) -> None:
         """Somebody stands in line."""
-        self._contenders.append(contender)
+        self._contenders = [*self._still_there, contender]
         self.deadline = now + KEEP_S
         if not self._is_in:
             try:
                 self._call = join_as(self._machine, self._line, KEEPS)(now, KEEP_S)
             except WouldBlock:  # then the line goes on without it, only slower
                 self._call = None
+
+    @property
+    def _still_there(self) -> list[Contender]:
+        return [one for one in self._contenders if not one.is_over]
 
     @property
     def _is_in(self) -> bool:
@@ -190,7 +194,7 @@ class Keeper:
 
     def tick(self, now: float) -> None:
         """Leave, if nobody stood in line for so long."""
-        self._contenders = [one for one in self._contenders if not one.is_over]
+        self._contenders = self._still_there
         self.deadline = now + KEEP_S if self._contenders else math.inf
         if not self._contenders:
             self._machine.chores.remove(self)

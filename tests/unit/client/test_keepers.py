@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupsvc.recipes.elections import election_line
 from groupsvc.recipes.locks import lock_line
-from groupsvc.sansio.contending import KEEP_S, KEEPS, Contender
+from groupsvc.sansio.contending import KEEP_S, KEEPS, Contender, Keeper
 from groupsvc.wire import client_messages as wire
 from groupsvc.wire import notices
 from tests.unit.client.daemon_in_memory import Line
@@ -68,6 +68,16 @@ def test_it_stays_while_somebody_is_there_and_for_a_while_after(line: Line) -> N
     assert [] == kept(line) == line.machine.chores
     contend(line)
     assert ["_lock/a"] == kept(line)
+
+
+def test_it_remembers_only_those_who_are_still_there(line: Line) -> None:
+    """X1: a lock may be taken a thousand times a second, for months, and never be left alone for long."""
+    there = contend(line)
+    for _ in range(20):
+        contend(line).withdraw()
+    (keeper,) = line.machine.chores
+    assert isinstance(keeper, Keeper)
+    assert [there] == keeper._contenders[:-1]
 
 
 def test_it_comes_again_with_the_next_turn_if_it_was_lost(line: Line) -> None:
