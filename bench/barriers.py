@@ -25,10 +25,10 @@ import groupsvc
 from groupsvc.testing import LocalDomain
 
 from .beside import SNDMORE, new_socket
+from .companions import WAIT_S, found, ready, received, together
 from .row import Effort, Row, at_most
 
 GROUP = "bench"
-START_WAIT_S = 60.0
 ROUND_WAIT_S = 30.0
 WARM_UP_ROUNDS = 30
 PARTIES = 3
@@ -51,7 +51,7 @@ def rates(effort: Effort) -> list[Row]:
                     ours = run(parties, [domain.address(name) for name in domain.names], _ours, rounds)
                 pairs.append((_hub_run(parties, rounds), ours))
             note = "ours {1:.3g} ms, the hub {0:.3g} ms (medians)".format(
-                *(1000 * statistics.median(found) for found in zip(*pairs, strict=True))
+                *(1000 * statistics.median(times) for times in zip(*pairs, strict=True))
             )
             name = f"barrier of {parties} processes at {nodes} daemon{'s' if nodes > 1 else ''}"
             rows.append(at_most(name, "x hub", [[ours / hub] for hub, ours in pairs], median_max=bound, note=note))
@@ -60,49 +60,25 @@ def rates(effort: Effort) -> list[Row]:
 
 def run(parties: int, where: Any, new_party: NewParty, rounds: int) -> float:
     """Seconds of a round, the median."""
-    context = multiprocessing.get_context("spawn")
-    here: list[Connection] = []
-    processes = []
-    try:
-        for me in range(parties):
-            mine, its = context.Pipe()
-            processes.append(context.Process(target=_party, args=(me, where, new_party, rounds, its), daemon=True))
-            processes[-1].start()
-            here.append(mine)
-        for connection in here:
-            _received(connection)
-        for connection in here:
-            connection.send(None)
-        times: Sequence[float] = _received(here[0])
+    with together(_party, ((me, where, new_party, rounds) for me in range(parties))) as ends:
+        times: Sequence[float] = received(ends[0])
         return statistics.median(times)
-    finally:
-        for process in processes:
-            process.kill()
-            process.join()
-
-
-def _received(connection: Connection) -> Any:
-    if not connection.poll(START_WAIT_S):
-        raise TimeoutError("a process does not answer")
-    return connection.recv()
 
 
 def _party(me: int, where: Any, new_party: NewParty, rounds: int, connection: Connection) -> None:
     wait = new_party(me, where)
-    connection.send(None)
-    connection.recv()
+    ready(connection)
     times = []
     for number in range(WARM_UP_ROUNDS + rounds):
         began = time.perf_counter()
         wait()
         if number >= WARM_UP_ROUNDS:
             times.append(time.perf_counter() - began)
-    connection.send(times)
-    connection.poll(START_WAIT_S)  # until it is killed
+    found(connection, times)
 
 
 def _ours(me: int, addresses: Sequence[str]) -> Wait:
-    group = groupsvc.connect(addresses[me % len(addresses)]).join(GROUP, name=str(me), timeout=START_WAIT_S)
+    group = groupsvc.connect(addresses[me % len(addresses)]).join(GROUP, name=str(me), timeout=WAIT_S)
     barrier = group.barrier("rounds")
     return lambda: barrier.wait(timeout=ROUND_WAIT_S)
 
@@ -158,7 +134,7 @@ def deaths(effort: Effort) -> list[Row]:
         "barrier: a node with a party is killed": (0.5, []),
         "barrier: the name server and leader of the group is killed": (1.0, []),
     }
-    process, node, leader = (found for _, found in cases.values())
+    process, node, leader = (times for _, times in cases.values())
     for _ in range(effort.runs):
         with LocalDomain(nodes=3) as domain:
             name_server = domain.name_server()
@@ -171,7 +147,7 @@ def deaths(effort: Effort) -> list[Row]:
             assert name_server is not None
             others = [name for name in domain.names if name != name_server]
             leader.append([_told_after(domain, first=name_server, others=others, victim=name_server, kill_node=True)])
-    return [at_most(name, "s", found, median_max=bound) for name, (bound, found) in cases.items()]
+    return [at_most(name, "s", times, median_max=bound) for name, (bound, times) in cases.items()]
 
 
 def _told_after(domain: LocalDomain, *, first: str, others: Sequence[str], victim: str, kill_node: bool) -> float:
@@ -182,7 +158,7 @@ def _told_after(domain: LocalDomain, *, first: str, others: Sequence[str], victi
     mine, its = context.Pipe()
     process = context.Process(target=_waits, args=(domain.address(victim), name, its), daemon=True)
     process.start()
-    _received(mine)
+    received(mine)
     survivor = next(one for one in others if one != victim)
     with domain.connect(survivor) as session:
         group = session.join(name, name="survivor")

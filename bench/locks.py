@@ -7,18 +7,16 @@ machine's. With a pause the other stands in line long before; without one, it ha
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import statistics
 import time
 from multiprocessing.connection import Connection
-from typing import Any
 
 import groupsvc
 from groupsvc.testing import LocalDomain
 
+from .companions import WAIT_S, found, ready, received, together
 from .row import Effort, Row, at_most
 
-WAIT_S = 60.0
 PAUSE_S = 0.05
 WARM_UP_TURNS = 5
 
@@ -40,44 +38,21 @@ def handover(effort: Effort) -> list[Row]:
 
 def _median_handover(addresses: list[str], turns: int, pause: float) -> float:
     """In milliseconds."""
-    context = multiprocessing.get_context("spawn")
     name = f"bench-{time.monotonic_ns()}"
-    ends: list[Connection] = []
-    processes = []
-    try:
-        for address in addresses:
-            mine, its = context.Pipe()
-            processes.append(context.Process(target=_contender, args=(address, name, turns, pause, its), daemon=True))
-            processes[-1].start()
-            ends.append(mine)
-        for end in ends:
-            _received(end)
-        for end in ends:
-            end.send(None)
-        held: list[tuple[float, float, int]] = []
+    held: list[tuple[float, float, int]] = []
+    with together(_contender, ((address, name, turns, pause) for address in addresses)) as ends:
         for who, end in enumerate(ends):
-            held += [(since, until, who) for since, until in _received(end)]
-    finally:
-        for process in processes:
-            process.kill()
-            process.join()
+            held += [(since, until, who) for since, until in received(end)]
     held.sort()
     pairs = list(itertools.pairwise(held))
     assert all(before[1] <= after[0] for before, after in pairs), "two held it at the same time"
     return 1000 * statistics.median(after[0] - before[1] for before, after in pairs if before[2] != after[2])
 
 
-def _received(end: Connection) -> Any:
-    if not end.poll(WAIT_S):
-        raise TimeoutError("a contender does not answer")
-    return end.recv()
-
-
 def _contender(address: str, name: str, turns: int, pause: float, end: Connection) -> None:
     held = []
     lock = groupsvc.connect(address).lock(name)
-    end.send(None)
-    end.recv()
+    ready(end)
     for turn in range(WARM_UP_TURNS + turns):
         assert lock.acquire(timeout=WAIT_S)
         since = time.monotonic()
@@ -86,5 +61,4 @@ def _contender(address: str, name: str, turns: int, pause: float, end: Connectio
         lock.release()
         if turn >= WARM_UP_TURNS:
             held.append((since, until))
-    end.send(held)
-    end.poll(WAIT_S)
+    found(end, held)
