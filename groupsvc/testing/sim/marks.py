@@ -25,11 +25,11 @@ ENGINE_MARKS: tuple[str, ...] = (
 """What the engines must have done at least once; grows with the protocol."""
 
 GROUP_MARKS: tuple[str, ...] = (
-    "fast-left-out", "fast-not-carried", "group-synced", "sync-converted", "group-backlog", "group-closed",
-    "group-complaint", "group-continued", "group-dropped", "group-forced", "group-formed", "group-ghost",
-    "group-given-up", "group-handover", "group-insert", "group-lagged", "group-leader-refused", "group-not-leader",
-    "group-orphan", "group-prescreened", "group-promoted", "group-recovered", "group-relayed", "group-resubmit",
-    "group-resynchronised", "group-sync-relayed", "given_up", "group-returns", "group-server-retires",
+    "fast-left-out", "fast-not-carried", "gap-asked-on", "group-synced", "sync-converted", "group-backlog",
+    "group-closed", "group-complaint", "group-continued", "group-dropped", "group-forced", "group-formed",
+    "group-ghost", "group-given-up", "group-handover", "group-insert", "group-lagged", "group-leader-refused",
+    "group-not-leader", "group-orphan", "group-prescreened", "group-promoted", "group-recovered", "group-relayed",
+    "group-resubmit", "group-resynchronised", "group-sync-relayed", "given_up", "group-returns", "group-server-retires",
     "group-stays", "group-view-shrunk", "group_dropped", "group_lost", "joined", "large-ordered", "members",
     "payload-asked", "receiver-fetched-checkpoint", "receiver-follows-new-epoch", "view_active",
 )  # fmt: skip

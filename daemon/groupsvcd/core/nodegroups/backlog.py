@@ -86,6 +86,7 @@ class Backlog:
         retention = Retention(checkpoint_every=NEVER, margin=0, block_bytes=1)
         stored = StoredStream(accepted=epoch, base=begins, checkpoint_seq=begins)
         self._replica = Replica(carrier, stored, (), retention, timers, station.rng, group)
+        self._replica.members = lambda: group.roll.members
         self._replica.intake.expect(upto, group.turn.now)
 
     def on_repair(self, repair: Repair) -> None:

@@ -219,6 +219,7 @@ class NodeGroup:
             self.seat = FastSeat(self, FastReplica(*copy), self._activate)
         else:
             self.seat = Seat(self, Replica(*copy), self._activate)
+        self.seat.replica.members = lambda: self.roll.members
         self.seat.replica.library.numbered_upto = lambda origin: self.roll.origins.get(origin, (0, 0))[0]
         return self.seat
 

@@ -1,14 +1,15 @@
 """How entries get into a log that must have no gaps, and how a gap is found and closed.
 
 Orders may be lost, doubled and overtake one another. What continues the log is appended; what lies
-beyond a gap waits in ``pending``; the gap itself is asked for after ``repair_delay``, because most gaps are
-only a reordering. Asking again backs off, so that a hole shared by many does not become a storm. The ones
-to ask are the other servers in turn, the leader last: it has the most to do.
+beyond a gap waits in ``pending``; the gap itself is asked for after about ``repair_delay``, because most gaps are
+only a reordering. Asking again backs off. Whom to ask, and how soon, so that a hole shared by many does not become a
+storm, is said in ``asking``.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from random import Random
 
 from ..parameters import Timers
@@ -35,16 +36,17 @@ class Intake:
         self._known_last = 0
         self.asked = 0  # how often for what is missing now
         self.ask_at = math.inf
+        self.first_wait: Callable[[], float] = lambda: timers.repair_delay
         self.begins_with_checkpoint = False  # who has a machine and nothing else: with the newest one, if there is any
 
     def offer(self, first_seq: int, entries: tuple[Piece, ...], now: float) -> tuple[Piece, ...]:
         """Take entries numbered from ``first_seq`` on; returns those that now continue the log."""
         log = self.log
         upto = first_seq + sum(map(length_of, entries)) - 1
-        self.expect(upto, now)
         if upto <= log.last:
             return ()
         if first_seq > log.last + 1:
+            self.expect(upto, now)
             waiting = tuple(one_by_one(entries))
             size = sum(map(len, waiting))
             room = len(self._pending) + len(waiting) <= PENDING_ENTRIES_MAX
@@ -71,7 +73,7 @@ class Intake:
         if last > self._known_last:
             self._known_last = last
         if self._known_last > self.log.last and self.ask_at == math.inf:
-            self.ask_at = now + self._timers.repair_delay
+            self.ask_at = now + self.first_wait()
 
     def _settle(self, now: float) -> None:
         self.asked = 0
@@ -92,9 +94,18 @@ class Intake:
         self.asked += 1
         wait = min(self._timers.repair_delay * 2 ** min(attempt + 1, 10), self._timers.repeat_max)
         self.ask_at = now + wait * (1 + 0.5 * self._rng.random())
+        return (*self._next_gap, attempt)
+
+    @property
+    def gap(self) -> tuple[int, int] | None:
+        """The first entry that is missing, and the last one before what waits."""
+        return self._next_gap if self._known_last > self.log.last else None
+
+    @property
+    def _next_gap(self) -> tuple[int, int]:
         first = 0 if self.begins_with_checkpoint and not self.log.last else self.log.last + 1
         upto = min(self._pending, default=self._known_last + 1) - 1
-        return (first, max(upto, first), attempt)
+        return (first, max(upto, first))
 
     def hurry(self, now: float) -> None:
         """The log goes on somewhere else, or what was asked for did not come: ask at once for what is missing now."""

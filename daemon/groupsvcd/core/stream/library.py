@@ -2,8 +2,8 @@
 
 A log with a reference whose payload has not come yet is *complete* only up to the entry before it. Whoever holds,
 reports or delivers does so up to there. A missing payload is asked for like a missing entry: after a little while,
-because it may be on its way; many in one question; the servers in turn and the leader last; backing off, with some
-randomness, so that a hole shared by many does not become a storm (SAM-06). A payload that is here is never asked for.
+because it may be on its way; many in one question; the servers in turn and the leader last (see ``asking``); backing
+off, with some randomness (SAM-06). A payload that is here is never asked for.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class Library:
         self._lacking: dict[PayloadId, int] = {}  # in the order of their entries
         self.asked = 0  # how often for what is lacking now
         self.ask_at = math.inf
+        self.first_wait: Callable[[], float] = lambda: timers.repair_delay
         self.numbered_upto: Callable[[NodeId], int] = lambda origin: 0  # what of an origin the host has had
 
     @property
@@ -78,7 +79,7 @@ class Library:
         else:
             self._lacking[payload_id] = seq
             if self.ask_at == math.inf:
-                self.ask_at = self._carrier.turn.now + self._timers.repair_delay
+                self.ask_at = self._carrier.turn.now + self.first_wait()
 
     def switched(self, keep_upto: int, entries: Sequence[Piece]) -> None:
         """The log was cut behind ``keep_upto`` and goes on with ``entries``."""

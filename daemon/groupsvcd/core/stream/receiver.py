@@ -17,7 +17,7 @@ import math
 
 from ..peer_messages import Beat, Block, Data, Order, Repair, RepairAsk, Seen
 from .checkpoints import Described
-from .replica import Replica, shared_upto, usable_entries, whom_to_ask
+from .replica import Replica, shared_upto, usable_entries
 
 SEEN_EVERY = 256
 """Entries after which a receiver tells how far it has got without being asked."""
@@ -103,6 +103,7 @@ class Receiver:
         if usable and repair.first <= replica.log.last + 1:
             replica.offer(repair.first, usable)
             self._learn_stable(min(repair.stable, repair.first + len(usable) - 1))
+        replica.look_at_answer(repair)
 
     def on_block(self, sender: str, block: Block) -> None:
         """Part of a checkpoint that we fetch."""
@@ -160,7 +161,7 @@ class Receiver:
             self._probed_at = self.turn.now
             self._probes += 1
             self.unheard_probes += 1
-            target = whom_to_ask(self.replica.servers, self.turn.node, self.replica.leader, self._probes)
+            target = self.replica.whom_to_ask(self._probes)
             first = self.replica.log.last + 1
             if target:
                 self.replica.carrier.send(target, RepairAsk(self.replica.stream, first, first + PROBED_ENTRIES))

@@ -9,7 +9,7 @@ business of its role.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import Random
 
 import attrs
@@ -26,7 +26,8 @@ from ..records import (
     Record,
     StoredStream,
 )
-from ..views import Views
+from ..views import NodeId, Views
+from .asking import first_wait, in_turn, place_in, whom_to_ask
 from .carrier import Carrier
 from .checkpoints import Checkpoints, Described
 from .delivery import Delivery, Host
@@ -76,12 +77,15 @@ class Replica:
         self.own: Own = none_of_ours  # what a checkpoint confirms
         self._apart: Sequence[bytes] = ()  # what followed on this log in an earlier view, and may do so in this one
         self.timers = timers
+        self.members: Callable[[], Iterable[NodeId]] = tuple  # who follows the stream, in an order that all know
         self.intake = Intake(self.log, timers, rng)
         self.library = Library(carrier, self.log, timers, rng)
+        self.intake.first_wait = self.library.first_wait = self._first_wait
         self.library.payloads.load(stored.payloads)
         self.library.payloads.dropped = [] if carrier.is_stored else None
         self.library.appended(self.log.base + 1, stored.entries)
         self.fetch: Fetch | None = None  # of a checkpoint that we need
+        self._asked_on = 0  # how many more servers, because the one whose turn it was has not got it
         self._suspects: tuple[str, ...] = ()  # whose bytes are not what they are said to be
         self.retention = retention
         self.checkpoints = Checkpoints(self.log, retention.checkpoint_every)
@@ -374,7 +378,7 @@ class Replica:
         if self.fetch is None:
             if repair.checkpoint_offset:
                 return None  # an answer of long ago
-            others = [name for name in self.servers if name not in (self.turn.node, self.leader, *self._suspects)]
+            others = [name for name in self._in_turn() if name not in self._suspects]
             sources = [sender, *others] if self.retention.until_discarded else [sender]  # voters do not advertise
             block_bytes = max(len(repair.checkpoint), 1)
             self.fetch = Fetch(described, sources, block_bytes=block_bytes, patience=self.timers.repeat_max)
@@ -426,6 +430,40 @@ class Replica:
             self._fetch_on()
 
     @property
+    def _place(self) -> int:
+        receivers = (name for name, _ in self.members() if name not in self.servers)
+        return place_in((*self.servers, *receivers), self.turn.node)
+
+    def _in_turn(self) -> list[str]:
+        return in_turn(self.servers, self.turn.node, self.leader, self._place)
+
+    def _first_wait(self) -> float:
+        return first_wait(self.timers.repair_delay, self._place)
+
+    def whom_to_ask(self, attempt: int, *more: str) -> str:
+        """The servers in turn, from the one that is ours to begin with; the leader, and who else may have it, last."""
+        return whom_to_ask(self.servers, self.turn.node, self.leader, attempt, *more, place=self._place)
+
+    def look_at_answer(self, repair: Repair) -> None:
+        """Who has nothing where we have a gap says so: then the other servers are asked without waiting.
+
+        The leader is not, its turn comes as if they had been silent. It may be that it alone has the entry; then the
+        others ask for it, too, and have it soon.
+        """
+        gap = self.intake.gap
+        has_nothing = repair.first == self.log.last + 1 and not repair.entries and not repair.checkpoint_seq
+        if not has_nothing or gap is None or self.fetch is not None:
+            return
+        others = self._in_turn()
+        if not 1 <= self.intake.asked <= len(others):
+            return
+        self._asked_on += 1
+        if self._asked_on < len(others):
+            self.turn.mark("gap-asked-on")
+            whom = others[(self.intake.asked - 1 + self._asked_on) % len(others)]
+            self.carrier.send(whom, RepairAsk(self.stream, *gap))
+
+    @property
     def ask_at(self) -> float:
         """When to ask for what is missing."""
         if self.fetch is not None:
@@ -441,7 +479,7 @@ class Replica:
         if lacking is not None:
             payload_ids, attempt = lacking
             origin = payload_ids[0][0]  # it has the payload until it knows that the entry is stable
-            target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt, origin)
+            target = self.whom_to_ask(attempt, origin)
             if target:
                 self.turn.mark("payload-asked")
                 self.library.ask(target, payload_ids)
@@ -453,16 +491,10 @@ class Replica:
         if ask is None:
             return
         first, upto, attempt = ask
-        target = whom_to_ask(self.servers, self.turn.node, self.leader, attempt)
+        self._asked_on = 0
+        target = self.whom_to_ask(attempt)
         if target:
             self.carrier.send(target, RepairAsk(self.stream, first, upto))
-
-
-def whom_to_ask(servers: tuple[str, ...], me: str, leader: str, attempt: int, *more: str) -> str:
-    """The other servers in turn, the leader after all of them (SAM-06), and then whoever else may have it."""
-    others = [name for name in servers if name not in (me, leader)] + [leader]
-    others += [name for name in more if name not in (me, *others)]
-    return others[attempt % len(others)]
 
 
 def shared_upto(repair: Repair | Block, epoch: int, began: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupsvcd.core.peer_messages import Data, DataAsk, DataHeld, Order, Submit
+from groupsvcd.core.peer_messages import Data, DataAsk, DataHeld, Held, Order, Repair, Submit
 from tests.unit.core.nodegroups.carriers import Carriers
 
 LARGE = "x" * 1_000
@@ -10,6 +10,11 @@ LARGE = "x" * 1_000
 
 def _nodes(carriers: str) -> Carriers:
     return Carriers.with_group(carriers, parameters={"inline_bytes_max": 64})
+
+
+def _ordered(nodes: Carriers) -> int:
+    """How many orders with something in them E was sent."""
+    return len([one for one in nodes.messages(Order, "D", "E") if one.stream == nodes.id() and one.entries])
 
 
 def test_a_large_payload_is_sent_once_by_its_origin_and_never_by_the_leader() -> None:
@@ -186,3 +191,64 @@ def test_payloads_of_a_stranger_that_died_before_they_were_numbered_are_dropped(
     assert not any(nodes.seat(name).replica.library.payloads.unordered for name in "DEF")
     lists = [line for line in nodes.journal if (line.node, line.op) == ("D", "members")]
     assert 1 == len(lists)
+
+
+def test_a_number_is_given_when_data_k_servers_have_it_and_it_is_delivered_when_commit_k_do() -> None:
+    """SAM-05. Different k: with data_k = 1 the sender's own copy is enough for a number, and not to deliver."""
+    nodes = Carriers.with_group("DEF", parameters={"inline_bytes_max": 64}, data_k=1, commit_k=2)
+    nodes.lose(Data, "E>D E>F")
+    nodes.submit("E", LARGE)
+    nodes.run(0.2)
+    assert 1 == _ordered(nodes)
+    assert [[], [], []] == [nodes.texts(name) for name in "DEF"]
+    nodes.heal()
+    nodes.run(0.5)
+    assert [[LARGE]] * 3 == [nodes.texts(name) for name in "DEF"]
+
+
+def test_a_number_may_need_more_copies_than_the_order_does() -> None:
+    """SAM-05. With data_k = 3 all three must have the payload; small messages go on with commit_k = 2."""
+    nodes = Carriers.with_group("DEF", parameters={"inline_bytes_max": 64}, data_k=3, commit_k=2)
+    nodes.lose(Data, "E>F D>F")
+    nodes.submit("E", LARGE)
+    nodes.run(0.1)
+    assert 0 == _ordered(nodes)
+    nodes.lose(Held, "F>D")
+    nodes.submit("D", "small")
+    nodes.run(0.1)
+    assert [["small"]] * 2 == [nodes.texts(name) for name in "DE"]
+    nodes.heal()
+    nodes.run(3.0)
+    assert [["small", LARGE]] * 3 == [nodes.texts(name) for name in "DEF"]
+
+
+def test_a_payload_that_is_here_is_not_sent_again_because_its_number_was_lost() -> None:
+    """SAM-06. G has the bytes and asks for the entry alone; that brings a few bytes that say which payload it is."""
+    nodes = _nodes("DEFG")
+    nodes.lose(Order, "D>G")
+    nodes.submit("E", LARGE)
+    nodes.run(0.01)
+    nodes.heal()
+    nodes.submit("E", "shows the gap")
+    nodes.run(1.0)
+    assert [LARGE, "shows the gap"] == nodes.texts("G")
+    repairs = nodes.messages(Repair, "", "G")
+    assert [1] == [len(repair.entries) for repair in repairs]
+    assert all(len(entry) < 64 for repair in repairs for entry in repair.entries)
+    assert ([], 1) == (nodes.messages(DataAsk), len(nodes.messages(Data, "", "G")))
+
+
+def test_all_payloads_that_are_missing_are_asked_for_in_one_question() -> None:
+    """SAM-06. Five of them, of two senders; each is sent once."""
+    nodes = _nodes("DEFG")
+    nodes.lose(Data, "E>G F>G")
+    nodes.submit("E", *(f"{number} {LARGE}" for number in range(3)))
+    nodes.submit("F", *(f"{number} {LARGE}" for number in range(2)))
+    nodes.run(0.01)
+    nodes.heal()
+    nodes.forget_the_past()
+    nodes.run(1.0)
+    assert 5 == len(nodes.texts("G"))
+    assert nodes.texts("D") == nodes.texts("G")
+    assert [5] == [len(set(ask.payloads)) for ask in nodes.messages(DataAsk)]
+    assert 5 == len(nodes.messages(Data))

@@ -27,7 +27,7 @@ from groupsvcd.core.records import AppendRecord, CheckpointRecord, OpenRecord, R
 from groupsvcd.core.stream.builder import PAYLOAD_ASKS_MAX
 from groupsvcd.core.stream.carrier import Carrier
 from groupsvcd.core.stream.entries import encode_reference
-from groupsvcd.core.stream.replica import shared_upto, usable_entries, whom_to_ask
+from groupsvcd.core.stream.replica import shared_upto, usable_entries
 from groupsvcd.core.stream.server import Server
 from groupsvcd.core.turn import Turn
 from tests.unit.core.stream.list_host import ListHost, drain, entries, entry, replica_of, state_after
@@ -276,11 +276,6 @@ def test_a_hung_disk_takes_no_more_orders() -> None:
     stage.sync()
     stage.server.on_order("A", Order(0, 7, 4, entries("d"), 0))
     assert 4 == stage.server.log.last
-
-
-def test_the_leader_is_asked_last() -> None:
-    """It has the most to do (SAM-06)."""
-    assert ["B", "C", "A", "B"] == [whom_to_ask(("A", "B", "C", "D"), "D", "A", attempt) for attempt in range(4)]
 
 
 def test_usable_of_a_repair_is_all_of_the_same_epoch_and_else_what_was_stable_before_the_view() -> None:
