@@ -32,10 +32,14 @@ __all__ = [
     "session_alive_s",
     "session_name_chars_max",
     "sessions_max",
+    "vote_messages_bytes_max",
 ]
 
 payload_bytes_max: Final = _wire.PAYLOAD_BYTES_MAX
-"""Of a message, a state value, or a message with a vote."""
+"""Of a message, or a state value."""
+
+vote_messages_bytes_max: Final = _wire.VOTE_MESSAGES_BYTES_MAX
+"""Of what is said with the votes of one phase; each who votes has an equal share: divide by ``proposal.electorate``."""
 
 outstanding_max: Final = _wire.OUTSTANDING_MAX
 """Messages of one provider that have not come back; with more, ``multicast`` waits."""

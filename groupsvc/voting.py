@@ -19,7 +19,7 @@ from .errors import Rejected, UsageError
 from .views import Provider, View, provider_of, text_of
 from .voting_words import Cause, DefaultCast, ProposalKind, Reason, Vote
 from .wire import notices
-from .wire.limits import PAYLOAD_BYTES_MAX
+from .wire.limits import PAYLOAD_BYTES_MAX, vote_message_bytes_max
 
 Who = Callable[[notices.ProviderId], Provider]
 """Finds the provider behind an id."""
@@ -27,7 +27,11 @@ Who = Callable[[notices.ProviderId], Provider]
 
 @attrs.frozen
 class Answer:
-    """A vote that says more: another state value, a message to all, another default vote from now on."""
+    """A vote that says more: another state value, a message to all, another default vote from now on.
+
+    Of ``limits.vote_messages_bytes_max`` for the messages of one phase each who votes has an equal share. What is said
+    with a vote that counts is shown to all providers.
+    """
 
     vote: Vote
     state: bytes | None = None
@@ -120,7 +124,7 @@ class Proposal:
                 f"{self.in_words} in group {self.group!r} is not open for a vote of yours", group=self.group
             )
         answer = vote if isinstance(vote, Answer) else Answer(vote, state, message, default_vote)
-        problem = problem_with_answer(answer)
+        problem = problem_with_answer(answer, self)
         if problem is not None:
             raise UsageError(f"cannot vote on {self.in_words} in group {self.group!r}: {problem}", group=self.group)
         self._cast(self, answer)
@@ -189,19 +193,25 @@ class Outcome:
 _TOO_MANY = f"more than the {PAYLOAD_BYTES_MAX} allowed (limits.payload_bytes_max)"
 
 
-def problem_with_answer(answer: object) -> str | None:
-    """Why this cannot be a vote, or None."""
+def problem_with_answer(answer: object, proposal: Proposal) -> str | None:
+    """Why this cannot be a vote in this phase, or None: whatever a daemon would refuse is refused here."""
     if not isinstance(answer, Answer) or not isinstance(answer.vote, Vote):
         return f"{answer!r} is no Vote and no Answer"
     for name in ("state", "message"):
         value = getattr(answer, name)
         if value is not None and not isinstance(value, bytes):
             return f"{name} is a {type(value).__name__}, it must be bytes"
-        if value is not None and len(value) > PAYLOAD_BYTES_MAX:
-            return f"{name} has {len(value)} bytes, {_TOO_MANY}"
-    size = len(answer.state or b"") + len(answer.message or b"")
-    if size > PAYLOAD_BYTES_MAX:
-        return f"state and message have {size} bytes together, {_TOO_MANY}"
+    state, message = len(answer.state or b""), len(answer.message or b"")
+    voters = len(proposal.electorate)
+    share = vote_message_bytes_max(voters)
+    if message > share:
+        return (
+            f"message has {message} bytes, more than the {share} that each of {voters} may say in this phase"
+            " (limits.vote_messages_bytes_max, in equal shares)"
+        )
+    if state and state + len(proposal.payload) > PAYLOAD_BYTES_MAX:
+        and_payload = f" and the message that is voted on {len(proposal.payload)}" if proposal.payload else ""
+        return f"state has {state} bytes{and_payload}, {_TOO_MANY}"
     if answer.default_vote not in (None, Vote.APPROVE, Vote.REJECT):
         return f"default_vote is {answer.default_vote!r}; it must be Vote.APPROVE or Vote.REJECT"
     return None

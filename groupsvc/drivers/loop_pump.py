@@ -387,7 +387,7 @@ class LoopPump:
                 found = await found
             if found is None:
                 return  # it votes later
-            answer = judged(found)
+            answer = judged(found, proposal)
         except (Exception, asyncio.CancelledError) as error:
             if _is_being_cancelled():
                 raise

@@ -516,7 +516,7 @@ class Pump:
             found = membership.on_proposal(proposal)
             if found is None:
                 return  # it votes later
-            answer = judged(found)
+            answer = judged(found, proposal)
         except BaseException as error:
             _log.exception("on_proposal gave no vote; %s gets the default vote", proposal.in_words)
             report(error)
@@ -542,12 +542,12 @@ def _wait_for_answer(socket: DaemonSocket, id: int, until: float) -> None:
             return
 
 
-def judged(found: object) -> Answer:
-    """What ``on_proposal`` returned, if it is a vote."""
+def judged(found: object, proposal: Proposal) -> Answer:
+    """What ``on_proposal`` returned, if it is a vote on this."""
     answer = Answer(found) if isinstance(found, Vote) else found
     if not isinstance(answer, Answer):
         raise TypeError(f"on_proposal returned {found!r}; it must return a Vote, an Answer, or None to vote later")
-    problem = problem_with_answer(answer)
+    problem = problem_with_answer(answer, proposal)
     if problem is not None:
         raise TypeError(f"on_proposal returned an Answer that is no vote: {problem}")
     return answer

@@ -33,7 +33,10 @@ would go on waiting for minutes. Well above every pause that the protocol itself
 # --- Sessions and groups ---
 
 PAYLOAD_BYTES_MAX = 4 * 1024 * 1024
-"""Largest message, state value or message with a vote: it fits into a frame with room to spare."""
+"""Largest message or state value: it fits into a frame with room to spare."""
+
+VOTE_MESSAGES_BYTES_MAX = 2 * 1024 * 1024
+"""What the votes of one phase say, all together: everybody is shown all of it, in one frame, beside a state value."""
 
 PROVIDER_DATA_BYTES_MAX = 64 * 1024
 """What a provider shows of itself: every member keeps it, and every list of providers carries it."""
@@ -116,3 +119,8 @@ TAIL_TIMES_MAX = 4
 
 TAIL_MESSAGES_MIN = 4_000
 """So many messages may gather in any case: those of a fast writer come while a checkpoint is on its way."""
+
+
+def vote_message_bytes_max(voters: int) -> int:
+    """What each of so many may say with its vote: an equal share, so that nobody's word depends on the others'."""
+    return VOTE_MESSAGES_BYTES_MAX // max(1, voters)

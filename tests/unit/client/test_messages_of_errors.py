@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import attrs
 import pytest
 
 import groupsvc
-from groupsvc import MANUAL, GroupAttributes, Proposed, Vote, aio, limits
+from groupsvc import MANUAL, GroupAttributes, ProposalKind, Proposed, Vote, aio, limits
 from groupsvc.wire import client_messages as wire
 from tests.unit.client.daemon_on_a_socket import PATIENCE_S, DaemonOnASocket, daemon_on_a_socket
 
@@ -74,12 +75,29 @@ class TestTooLarge:
         assert expected == error_of(groupsvc.UsageError, lambda: session.join("db", data=large))
 
     def test_what_goes_with_a_vote(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        """GS-25: what would not be shown to everybody is refused."""
         proposal = voter(daemon, session)
-        expected = (
-            "cannot vote on a change of the state value in group 'db': message has 4194305 bytes, more than the 4194304"
+        voters = len(proposal.electorate)
+        share = limits.vote_messages_bytes_max // voters
+        message = (
+            f"cannot vote on a change of the state value in group 'db': message has {share + 1} bytes, more than the"
+            f" {share} that each of {voters} may say in this phase (limits.vote_messages_bytes_max, in equal shares)"
+        )
+        state = (
+            "cannot vote on a change of the state value in group 'db': state has 4194305 bytes, more than the 4194304"
             " allowed (limits.payload_bytes_max)"
         )
-        assert expected == error_of(groupsvc.UsageError, lambda: proposal.vote(Vote.APPROVE, message=bytes(self.SIZE)))
+        assert message == error_of(groupsvc.UsageError, lambda: proposal.vote(Vote.APPROVE, message=bytes(share + 1)))
+        assert state == error_of(groupsvc.UsageError, lambda: proposal.vote(Vote.APPROVE, state=bytes(self.SIZE)))
+
+    def test_a_state_with_a_vote_on_a_message(self, daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+        """Both are in every question: they are counted together."""
+        asked = attrs.evolve(voter(daemon, session), kind=ProposalKind.MESSAGE, payload=b"hello")
+        expected = (
+            "cannot vote on a message in group 'db': state has 4194300 bytes and the message that is voted on 5, more"
+            " than the 4194304 allowed (limits.payload_bytes_max)"
+        )
+        assert expected == error_of(groupsvc.UsageError, lambda: asked.vote(Vote.APPROVE, state=bytes(4194300)))
 
 
 class TestUnknownGroups:

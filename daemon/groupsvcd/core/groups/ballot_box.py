@@ -4,6 +4,9 @@ B's daemon adds the votes of its processes together and sends them to the leader
 new leader and now and then until the phase has ended: so one that is lost or doubled changes nothing (GS-24). With
 them it says which of its processes do not answer and have not voted: nobody waits for those (GS-27). A process votes
 once in a phase; who votes late, twice, or without a vote is told so, and nothing changes (G4).
+
+All of it goes to the leader in one frame: what each says is bounded (``Ballot.message_bytes_max``), and of several
+states that are proposed here only the oldest provider's is sent, because the others could not be taken anyway.
 """
 
 from __future__ import annotations
@@ -12,15 +15,14 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Literal
 
+from msgspec.structs import replace
+
 from groupsvc.wire.limits import PAYLOAD_BYTES_MAX
 from groupsvc.wire.notices import ProviderId
 
 from ..parameters import Timers
 from .ballots import Ballot
 from .papers import Paper, Silent
-
-VOTES_BYTES_MAX = 6 * 1024 * 1024
-"""What all processes of one node may say with their votes in one phase: it goes to the leader in one frame."""
 
 VoteProblem = Literal["", "past phase", "no vote", "voted already", "too large"]
 
@@ -31,13 +33,12 @@ class BallotBox:
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
         self._papers: dict[int, Paper] = {}
-        self._bytes = 0
         self.repeat_at = math.inf
         self._wait = timers.repeat_first
 
     def empty(self) -> None:
         """Another phase has begun."""
-        self._papers, self._bytes = {}, 0
+        self._papers = {}
         self.repeat_at = math.inf
 
     def take(self, running: Ballot | None, node: tuple[str, int], ballot: int, phase: int, paper: Paper) -> VoteProblem:
@@ -48,13 +49,18 @@ class BallotBox:
             return "no vote"
         if paper.provider in self._papers:
             return "voted already"
-        size = len(paper.state or b"") + len(paper.message or b"")
         proposed = len(paper.state or b"") + len(running.subject.payload)
-        if self._bytes + size > VOTES_BYTES_MAX or proposed > PAYLOAD_BYTES_MAX:
+        if len(paper.message or b"") > running.message_bytes_max or proposed > PAYLOAD_BYTES_MAX:
             return "too large"
         self._papers[paper.provider] = paper
-        self._bytes += size
+        if paper.state is not None:
+            self._keep_one_state(running, node)
         return ""
+
+    def _keep_one_state(self, running: Ballot, node: tuple[str, int]) -> None:
+        papers = [self._papers[one[2]] for one in running.electorate if one[:2] == node and one[2] in self._papers]
+        for younger in [paper for paper in papers if paper.state is not None][1:]:
+            self._papers[younger.provider] = replace(younger, state=None)
 
     def hurry(self) -> None:
         """Send again soon: somebody has voted, or somebody else leads."""

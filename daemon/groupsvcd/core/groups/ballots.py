@@ -3,6 +3,10 @@
 Any REJECT ends it; else any CONTINUE leads to another phase; else it is approved. If the proposer fixed the number of
 phases, CONTINUE and APPROVE both lead on until the last one. Who has a vote is settled when a phase begins.
 
+What is said with a vote that counts is shown to everybody. All of a phase goes into one entry and one frame, so every
+voter has an equal share of what fits: more is refused where it is said, whatever the others say, and nothing that was
+taken is left out afterwards. A common pot, first come first served, would have to be asked for at the leader.
+
 The rules are functions of what stands in the stream: the leader says who voted what, everybody draws the conclusion.
 """
 
@@ -13,18 +17,16 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from groupsvc.wire.limits import VOTE_MESSAGES_BYTES_MAX, vote_message_bytes_max
 from groupsvc.wire.notices import Cast, ProviderId, Reason, Subject, VoteMessage
 
 from .commands import DYNAMIC
 
 VOTE_MESSAGES_KEPT = 100
-"""Of those that came with votes of earlier phases; older ones were shown and are gone."""
+"""With so many, those that came with votes of earlier phases were shown and are gone, the oldest first."""
 
 DEFAULTS_KEPT = 100
 """Of the default votes of earlier phases: an outcome names the newest; that there were any is in its reason."""
-
-VOTE_MESSAGES_BYTES_MAX = 2 * 1024 * 1024
-"""The same in bytes, and what the votes of one phase can say in all: with a state value it fits into a frame."""
 
 
 class Verdict(enum.Enum):
@@ -76,12 +78,22 @@ class Ballot:
         self.defaults = (*self.defaults, *new)[-DEFAULTS_KEPT:]
         self.phase += 1
 
+    @property
+    def message_bytes_max(self) -> int:
+        """What one vote may say in this phase."""
+        return vote_message_bytes_max(len(self.electorate))
+
     def heard(self, phase: int, messages: Iterable[tuple[ProviderId, bytes]]) -> None:
-        """These came with the votes of ``phase``."""
-        new = (VoteMessage(provider, phase, payload) for provider, payload in messages)
-        kept = (*self.messages, *new)[-VOTE_MESSAGES_KEPT:]
-        size = sum(len(one.payload) for one in kept)
-        while size > VOTE_MESSAGES_BYTES_MAX:
-            size -= len(kept[0].payload)
-            kept = kept[1:]
-        self.messages = kept
+        """These came with the votes of ``phase``: they stay until they are shown, all of them.
+
+        Those of phases before were shown; the newest of them are shown again as far as there is room.
+        """
+        new = tuple(VoteMessage(provider, phase, payload) for provider, payload in messages)
+        room = VOTE_MESSAGES_BYTES_MAX - sum(len(one.payload) for one in new)
+        first = len(self.messages)
+        while first > 0 and len(self.messages) - first + len(new) < VOTE_MESSAGES_KEPT:
+            room -= len(self.messages[first - 1].payload)
+            if room < 0:
+                break
+            first -= 1
+        self.messages = (*self.messages[first:], *new)

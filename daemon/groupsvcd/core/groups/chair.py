@@ -27,7 +27,7 @@ from groupsvc.wire.notices import Cast, DefaultVote, ProviderId, Vote
 
 from ..views import NodeId
 from . import commands as cmd
-from .ballots import VOTE_MESSAGES_BYTES_MAX, Ballot
+from .ballots import Ballot
 from .commands import NodesGone, PhaseEnded, WindowEnded
 from .papers import Paper, Said, Silent
 from .process_group import ProcessGroup
@@ -92,8 +92,12 @@ class Chair:
                 self._order(cmd.encode(self._ruling(ballot, casts)))
 
     def _paper(self, provider: ProviderId) -> Paper | None:
-        said = self._said.get(provider[:2])
-        return None if said is None else said.papers.get(provider[2])
+        """Its vote. One that says more than its share is none: its daemon had to refuse it, and did not."""
+        said, ballot = self._said.get(provider[:2]), self._group.ballot
+        paper = None if said is None else said.papers.get(provider[2])
+        if paper is None or ballot is None or len(paper.message or b"") > ballot.message_bytes_max:
+            return None
+        return paper
 
     def _is_silent(self, provider: ProviderId) -> bool:
         """Whether it was announced that it does not answer, and its daemon, which knew, had no vote of it."""
@@ -123,15 +127,10 @@ class Chair:
         """Of several proposed states the oldest provider's is taken; of several default votes REJECT (GS-25, GS-26)."""
         papers = [(one, paper) for one in ballot.electorate if (paper := self._paper(one)) is not None]
         states = [(one, paper.state) for one, paper in papers if paper.state is not None]
-        messages: list[tuple[ProviderId, bytes]] = []
-        room = VOTE_MESSAGES_BYTES_MAX  # who comes behind is not heard: the oldest provider has the word first
-        for one, paper in papers:
-            if paper.message is not None and len(paper.message) <= room:
-                room -= len(paper.message)
-                messages.append((one, paper.message))
+        messages = tuple((one, paper.message) for one, paper in papers if paper.message is not None)
         defaults = {paper.default_vote for _, paper in papers if paper.default_vote is not None}
         default: DefaultVote | None = "reject" if "reject" in defaults else "approve" if defaults else None
-        return PhaseEnded(ballot.id, ballot.phase, casts, states[0] if states else None, tuple(messages), default)
+        return PhaseEnded(ballot.id, ballot.phase, casts, states[0] if states else None, messages, default)
 
     # --- Nodes that are gone ---
 

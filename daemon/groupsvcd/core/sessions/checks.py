@@ -42,6 +42,7 @@ from groupsvc.wire.limits import (
     PROVIDERS_MAX,
     REASON_CHARS_MAX,
     SESSION_NAME_CHARS_MAX,
+    VOTE_MESSAGES_BYTES_MAX,
 )
 
 from ..domain.attributes import problem_with_attributes
@@ -171,7 +172,9 @@ def _attributes(ask: ChangeAttributesAsk) -> Found:
 def _vote(ask: CastVote) -> Found:
     return _first((
         _too_large("a state value", len(ask.state or b""), PAYLOAD_BYTES_MAX, "PAYLOAD_BYTES_MAX"),
-        _too_large("a message with a vote", len(ask.message or b""), PAYLOAD_BYTES_MAX, "PAYLOAD_BYTES_MAX"),
+        _too_large(
+            "a message with a vote", len(ask.message or b""), VOTE_MESSAGES_BYTES_MAX, "VOTE_MESSAGES_BYTES_MAX"
+        ),
     ))  # fmt: skip
 
 

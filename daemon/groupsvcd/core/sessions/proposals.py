@@ -22,12 +22,12 @@ from groupsvc.wire.client_messages import (
     ProposalAsk,
     SendAsk,
 )
-from groupsvc.wire.limits import PAYLOAD_BYTES_MAX
+from groupsvc.wire.limits import PAYLOAD_BYTES_MAX, VOTE_MESSAGES_BYTES_MAX
 from groupsvc.wire.notices import Ended, Refused
 
 from ..domain.attributes import problem_with_attributes
 from ..groups import commands as cmd
-from ..groups.ballot_box import VOTES_BYTES_MAX, VoteProblem
+from ..groups.ballot_box import VoteProblem
 from ..groups.local_group import LocalGroup
 from ..groups.papers import Paper
 from .calls import LAST_WORD_S, Call
@@ -42,8 +42,9 @@ VOTE_PROBLEMS: dict[VoteProblem, str] = {
     "no vote": "this provider has no vote in that phase; nothing was counted",
     "voted already": "this provider has voted in that phase; its first vote counts",
     "too large": (
-        f"the votes of this node's providers carry more than {VOTES_BYTES_MAX} bytes (VOTES_BYTES_MAX), or the state"
-        f" with this one and the message that is voted on more than {PAYLOAD_BYTES_MAX} (PAYLOAD_BYTES_MAX)"
+        f"its message has more than its equal share of {VOTE_MESSAGES_BYTES_MAX} bytes (VOTE_MESSAGES_BYTES_MAX), or"
+        f" its state and the message that is voted on more than {PAYLOAD_BYTES_MAX} (PAYLOAD_BYTES_MAX); nothing was"
+        " counted, vote again with less"
     ),
 }
 

@@ -1,4 +1,4 @@
-"""What a group keeps has an end: outcomes, proposals that wait, what is said with votes; and messages cost little."""
+"""What a group keeps has an end: outcomes, and proposals that wait; and messages cost little."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from groupsvc.wire.limits import OUTCOMES_KEPT
-from groupsvc.wire.notices import Ended, Message, PhaseOpened, Refused
+from groupsvc.wire.notices import Ended, Message, Refused
 from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups import line as line_module
 from groupsvcd.core.groups import process_group
-from groupsvcd.core.groups.ballots import VOTE_MESSAGES_BYTES_MAX
 from groupsvcd.core.groups.ledger import OUTCOMES_BYTES_MAX
 from groupsvcd.core.groups.line import Line
 from groupsvcd.core.groups.papers import Paper
@@ -71,24 +70,6 @@ def test_proposals_that_wait_are_bounded_in_bytes() -> None:
     group.vote(A1="approve")
     group.propose_state("A1", b"x" * (4 * MIB))
     assert 1 == len(group.told(Refused))
-
-
-def test_what_is_said_with_votes_is_bounded_and_the_oldest_has_the_word_first() -> None:
-    """GS-25: what fits is shown to all."""
-    group = Assembly(state_phases="n")
-    group.join("A1", "B1", "C1")
-    group.propose_state("A1", b"red")
-    large = VOTE_MESSAGES_BYTES_MAX // 2
-    group.answer(
-        A1=Paper(1, "continue", message=b"a" * large),
-        B1=Paper(1, "continue", message=b"b" * large),
-        C1=Paper(1, "continue", message=b"c"),
-    )
-    shown = group.told(PhaseOpened)[-1].messages
-    assert [process("A1"), process("B1")] == [one.provider for one in shown]
-    group.answer(C1=Paper(1, "approve", message=b"c"), A1=Paper(1, "approve"), B1=Paper(1, "approve"))
-    kept = group.told(Ended)[-1].outcome.messages
-    assert [process("B1"), process("C1")] == [one.provider for one in kept]
 
 
 def test_messages_heard_in_a_row_are_the_same_as_one_by_one() -> None:

@@ -20,6 +20,7 @@ from groupsvc.wire.client_messages import (
     SendAsk,
     WhyAsk,
 )
+from groupsvc.wire.limits import PAYLOAD_BYTES_MAX, vote_message_bytes_max
 from groupsvc.wire.notices import (
     AttributesChanged,
     Ended,
@@ -385,3 +386,21 @@ def test_joins_are_told_in_one_batch() -> None:
     for one, number in zip(late, numbers, strict=True):
         assert isinstance(one.answer(number), JoinedAs)
     assert 3 == len(a.notices(Joined)[before].providers)
+
+
+def test_what_all_say_with_their_votes_is_shown_to_all_and_too_much_is_refused_at_its_voter() -> None:
+    """GS-25: delivery is guaranteed. Who is refused has not voted, and may say less."""
+    domain, (a, b, c) = three(state_phases="n")
+    a.propose_state(b"x" * PAYLOAD_BYTES_MAX, timeout=60)
+    domain.run(1.0)
+    share = vote_message_bytes_max(3)
+    opened = b.notices(PhaseOpened)[-1]
+    number = b.ask(CastVote, b.member, opened.ballot, opened.phase, "approve", None, b"b" * (share + 1))
+    assert ("failed", "too large") == b.problem(number)
+    for application, letter in ((a, b"a"), (b, b"b"), (c, b"c")):
+        application.ask(CastVote, application.member, opened.ballot, opened.phase, "approve", None, letter * share)
+    domain.run(2.0)
+    for application in (a, b, c):
+        (ended,) = [one for one in application.notices(Ended) if one.outcome.subject.kind == "state"]
+        assert [letter * share for letter in (b"a", b"b", b"c")] == [one.payload for one in ended.outcome.messages]
+        assert ["", "", ""] == [cast.why for cast in ended.outcome.votes]

@@ -15,6 +15,7 @@ from groupsvc.wire.limits import (
     PROVIDER_DATA_BYTES_MAX,
     REASON_CHARS_MAX,
     REQUESTS_WAITING_MAX,
+    VOTE_MESSAGES_BYTES_MAX,
 )
 from groupsvcd.core.sessions import session as session_module
 from groupsvcd.core.sessions import sessions as sessions_module
@@ -49,6 +50,11 @@ WRONG: dict[str, tuple[type[m.ClientRequest], tuple[Any, ...], str]] = {
     "a large message from outside": (m.SubmitOutside, ("db", (LARGE,), 5.0), "too large"),
     "from outside to nowhere": (m.SubmitOutside, ("a b", (b"",), 5.0), "usage"),
     "a large vote": (m.CastVote, (1, 1, 1, "approve", LARGE), "too large"),
+    "a long word with a vote": (
+        m.CastVote,
+        (1, 1, 1, "approve", None, b"x" * (VOTE_MESSAGES_BYTES_MAX + 1)),
+        "too large",
+    ),
 }
 
 ABOUT_A_MEMBER: dict[str, tuple[type[m.ClientRequest], tuple[Any, ...]]] = {
