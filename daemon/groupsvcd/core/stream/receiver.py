@@ -103,7 +103,7 @@ class Receiver:
         if usable and repair.first <= replica.log.last + 1:
             replica.offer(repair.first, usable)
             self._learn_stable(min(repair.stable, repair.first + len(usable) - 1))
-        replica.look_at_answer(repair)
+        replica.look_at_answer(sender, repair)
 
     def on_block(self, sender: str, block: Block) -> None:
         """Part of a checkpoint that we fetch."""

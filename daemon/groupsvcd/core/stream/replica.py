@@ -86,6 +86,7 @@ class Replica:
         self.library.appended(self.log.base + 1, stored.entries)
         self.fetch: Fetch | None = None  # of a checkpoint that we need
         self._asked_on = 0  # how many more servers, because the one whose turn it was has not got it
+        self._helper = ""  # the server whose answer had something for us last
         self._suspects: tuple[str, ...] = ()  # whose bytes are not what they are said to be
         self.retention = retention
         self.checkpoints = Checkpoints(self.log, retention.checkpoint_every)
@@ -434,22 +435,30 @@ class Replica:
         receivers = (name for name, _ in self.members() if name not in self.servers)
         return place_in((*self.servers, *receivers), self.turn.node)
 
+    @property
+    def _begins_with(self) -> int:
+        """Our place; or that of the server that could help us last: who has much to catch up with asks it on."""
+        others = in_turn(self.servers, self.turn.node, self.leader, 0)
+        return others.index(self._helper) if self._helper in others else self._place
+
     def _in_turn(self) -> list[str]:
-        return in_turn(self.servers, self.turn.node, self.leader, self._place)
+        return in_turn(self.servers, self.turn.node, self.leader, self._begins_with)
 
     def _first_wait(self) -> float:
         return first_wait(self.timers.repair_delay, self._place)
 
     def whom_to_ask(self, attempt: int, *more: str) -> str:
         """The servers in turn, from the one that is ours to begin with; the leader, and who else may have it, last."""
-        return whom_to_ask(self.servers, self.turn.node, self.leader, attempt, *more, place=self._place)
+        return whom_to_ask(self.servers, self.turn.node, self.leader, attempt, *more, place=self._begins_with)
 
-    def look_at_answer(self, repair: Repair) -> None:
+    def look_at_answer(self, sender: str, repair: Repair) -> None:
         """Who has nothing where we have a gap says so: then the other servers are asked without waiting.
 
         The leader is not, its turn comes as if they had been silent. It may be that it alone has the entry; then the
         others ask for it, too, and have it soon.
         """
+        if repair.entries:
+            self._helper = sender
         gap = self.intake.gap
         has_nothing = repair.first == self.log.last + 1 and not repair.entries and not repair.checkpoint_seq
         if not has_nothing or gap is None or self.fetch is not None:

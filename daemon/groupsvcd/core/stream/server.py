@@ -486,7 +486,7 @@ class Server:
                 self._hold(fresh)
                 self.learn_stable(0)
                 self.turn.mark("gap-repaired")
-        replica.look_at_answer(repair)
+        replica.look_at_answer(sender, repair)
 
     def on_block(self, sender: str, block: Block) -> None:
         """Part of a checkpoint that we fetch."""

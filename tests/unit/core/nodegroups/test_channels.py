@@ -103,4 +103,4 @@ def test_so_does_a_channel_that_loses_repeats_and_reorders(expected: list[str], 
     """SAM-13, B1 to B5."""
     nodes = _played_over(_badly(seed))
     assert expected == nodes.texts("E")
-    assert len(nodes.messages(RepairAsk)) > 10 < len(nodes.messages(DataAsk))
+    assert len(nodes.messages(RepairAsk)) > 5 < len(nodes.messages(DataAsk)), "the channel lost something"
