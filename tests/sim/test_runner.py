@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from groupsvc.testing.sim import ledger as books
 from groupsvc.testing.sim.__main__ import main
 from groupsvc.testing.sim.clients import Habits
 from groupsvc.testing.sim.marks import FAULT_MARKS, REQUIRED, missing
+from groupsvc.testing.sim.plan import has_applications, has_groups
 from groupsvc.testing.sim.runner import Order, check_determinism, run
 from groupsvc.testing.sim.trial import judge_nothing
 
@@ -92,7 +94,64 @@ def test_the_ledger_counts_the_worlds_with_groups_and_with_applications(tmp_path
     assert 8 > with_groups > with_applications > 0
     total = books.sums(ledger)[books.protocol_version()]
     assert (with_groups, with_applications) == (total.with_groups, total.with_applications)
-    assert f"{with_groups} with groups, {with_applications} with applications" == total.describe()[1]
+    assert (8, 8, 0) == (total.knew_groups, total.knew_applications, total.drawn_again)
+    assert f"in whose world are groups: {with_groups} seeds, applications: {with_applications}" == total.describe()[2]
+
+
+@pytest.mark.parametrize("seed", [0, 7, 300_000])
+def test_whether_a_world_has_groups_and_applications_is_known_without_its_plan(seed: int) -> None:
+    for one in range(seed, seed + 40):
+        plan = draw(one)
+        assert (plan.group_habits.groups > 0, plan.application_habits.count > 0) == (
+            has_groups(one), has_applications(one),
+        )  # fmt: skip
+
+
+def test_the_ledger_tells_simulators_and_worlds_apart_in_older_lines_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ledger = tmp_path / "ledger.ndjson"
+    line = '{"protocol":"1-%s","first":40,"seeds":30,"failed":[],"result":"ok"%s}\n'
+    ledger.write_text(
+        line % ("domain", "")
+        + line % ("groups", ',"marks":{"group-formed":5}')
+        + line % ("applications", ',"marks":{"group-formed":5,"app-connected":2}')
+        + line % ("applications", ',"marks":{"group-formed":5},"with_groups":11,"with_applications":3')
+    )
+    seeds = range(40, 70)
+    groups, applications = sum(map(has_groups, seeds)), sum(map(has_applications, seeds))
+    assert 30 > groups > applications > 0
+    found = {
+        protocol: (one.knew_groups, one.knew_applications, one.with_groups, one.with_applications, one.drawn_again)
+        for protocol, one in books.sums(ledger).items()
+    }
+    assert {
+        "1-domain": (0, 0, 0, 0, 0),
+        "1-groups": (30, 0, groups, 0, 30),
+        "1-applications": (60, 60, groups + 11, applications + 3, 30),
+    } == found
+    assert 0 == main(["ledger", str(ledger)])
+    assert [
+        "all 3 protocols",
+        "  120 seeds in 4 samples, 0 failed, 0 simulated s",
+        "  of a simulator that has groups: 90 seeds, applications: 60",
+        f"  in whose world are groups: {2 * groups + 11} seeds, applications: {applications + 3}"
+        " (60 seeds are of lines that do not say it, and were drawn again)",
+        "  faults: not counted",
+        "  marks: app-connected 2, group-formed 15",
+    ] == capsys.readouterr().out.splitlines()[-6:]
+
+
+def test_what_is_drawn_again_is_what_was_written() -> None:
+    """Else the sums of older lines would be wrong: the draws that decide it must never change."""
+    file = Path(__file__).parents[2] / "docs/ledger/sim.ndjson"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    written = [line for line in lines if "with_groups" in line]
+    assert len(written) >= 20
+    for line in written:
+        seeds = range(line["first"], line["first"] + line["seeds"])
+        drawn = (sum(map(has_groups, seeds)), sum(map(has_applications, seeds)))
+        assert (line["with_groups"], line["with_applications"]) == drawn, seeds
 
 
 def test_two_processes_share_the_seeds() -> None:

@@ -3,7 +3,7 @@
 run --seeds 200                 a sample on both cores; exit code 1 if a promise was broken
 replay 4711 --log               one seed again, told like a play
 digest --seeds 5                fingerprints of traces
-ledger                          what was run so far, by protocol: seeds, failures, faults, marks
+ledger                          what was run so far, by protocol and in all: seeds, failures, faults, marks
 scale                           1 000 nodes and 10 000 groups: what they cost, measured against docs/SCALE.md
 """
 
@@ -78,10 +78,14 @@ def _first(options: argparse.Namespace) -> int:
 
 def _ledger(file: Path) -> int:
     present = ledger.protocol_version()
-    for protocol, total in ledger.sums(file).items():
+    by_protocol = ledger.sums(file)
+    for protocol, total in by_protocol.items():
         print(f"protocol {protocol}{' (the present one)' if protocol == present else ''}")
         for line in total.describe():
             print(f"  {line}")
+    print(f"all {len(by_protocol)} protocols")
+    for line in ledger.in_all(by_protocol).describe():
+        print(f"  {line}")
     return 0
 
 

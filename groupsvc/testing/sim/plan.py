@@ -51,12 +51,27 @@ class Plan:
         )
 
 
+def has_groups(seed: int) -> bool:
+    """Whether somebody uses groups in the world of a seed: the same answer since there are groups."""
+    return random.Random(f"plan of groups/{seed}").random() >= 0.2
+
+
+def has_applications(seed: int) -> bool:
+    """Whether there are applications in it: the same answer since there are any."""
+    return has_groups(seed) and _are_applications_drawn(seed)
+
+
+def _are_applications_drawn(seed: int) -> bool:
+    return random.Random(f"plan of applications/{seed}").random() >= 0.25
+
+
 def draw(seed: int) -> Plan:
     """The plan of a seed."""
     plan = draw_domain(seed)
-    rng = random.Random(f"plan of groups/{seed}")
-    if rng.random() < 0.2:
+    if not has_groups(seed):
         return plan
+    rng = random.Random(f"plan of groups/{seed}")
+    rng.random()  # whether there are groups
     groups = rng.choice([1, 1, 2, 3, 6])
     habits = GroupHabits(
         groups=groups,
@@ -90,9 +105,10 @@ def draw(seed: int) -> Plan:
 
 def draw_applications(seed: int) -> ApplicationHabits:
     """Who uses process groups: in most worlds with groups a handful of applications does."""
-    rng = random.Random(f"plan of applications/{seed}")
-    if rng.random() < 0.25:
+    if not _are_applications_drawn(seed):
         return ApplicationHabits()
+    rng = random.Random(f"plan of applications/{seed}")
+    rng.random()  # whether there are any
     # Each of these has a source of its own, so that what a seed drew before they were added stays the same.
     of_tables = random.Random(f"plan of tables of applications/{seed}")
     of_barriers = random.Random(f"plan of barriers of applications/{seed}")
