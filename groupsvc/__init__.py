@@ -80,7 +80,7 @@ from .views import Provider, View
 from .voting import MANUAL, Answer, Counted, Outcome, Proposal, VoteMessage
 from .voting_words import Cause, DefaultCast, ProposalKind, Reason, Vote
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 # A library is silent unless the program has set up logging.
 logging.getLogger("groupsvc").addHandler(logging.NullHandler())
