@@ -203,6 +203,11 @@ def test_what_a_stranger_submits_to_a_group_that_nobody_carries_any_more_is_give
     assert () == run_plan(draw(320635))[1].failures
 
 
+def test_nobody_throws_away_what_it_never_had() -> None:
+    """B3, the checker: n1 lagged behind what was kept for the members, and went on behind a checkpoint (323684)."""
+    assert () == run_plan(draw(323684))[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 

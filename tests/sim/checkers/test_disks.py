@@ -126,3 +126,14 @@ def test_b3_asks_nothing_of_a_follower_for_whom_the_leader_has_removed() -> None
     assert "B3" in _red_with_history(inserted(lines, place + 1, reached, removed, said), 1_000), (
         "a leader goes by its own list"
     )
+
+
+@pytest.mark.parametrize("had, is_red", [(7, False), (8, True)])
+def test_b3_asks_of_a_disk_that_skips_to_a_checkpoint_only_for_what_it_had(had: int, is_red: bool) -> None:
+    """f has delivered up to 7; e lagged, and its log begins behind 8 now."""
+    lines = honest_group()
+    place = find(lines, "delivered", group=GROUP, node="d", seq=8)
+    line = changed([lines[place]], 0, crc=0, origin="", n=0)[0]
+    wrote = changed([line], 0, op="persisted", node="e", seq=had, args={"kind": "append"})[0]
+    skipped = changed([wrote], 0, seq=8, args={"kind": "checkpoint", "base": 8})[0]
+    assert is_red == ("B3" in _red_with_history(inserted(lines, place + 1, wrote, skipped), 1_000))

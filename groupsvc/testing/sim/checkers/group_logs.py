@@ -99,7 +99,8 @@ def b3(stream: GroupStream) -> Iterator[Violation]:
     is dead and no survivor: C comes back, its list has the C of before, and it takes over a log that begins behind what
     that one had delivered. A leader that says what all have goes by its list all the same. Who throws away what the
     leader says that all have may be behind the leader: whom an entry removed that somebody has delivered lacks nothing.
-    (Only durable groups write that down, and they lose no entry: removed is removed.)
+    (Only durable groups write that down, and they lose no entry: removed is removed.) And who lags so far that what it
+    lacks is kept nowhere goes on behind a checkpoint: it throws away what it had, not what it never had.
 
     *Delivered*, at the end of a converged run: what anyone delivered, even one who died, everybody who still follows
     has delivered or begun behind; entries that a forced view lost are not asked for. High-water marks are enough: B4
@@ -131,6 +132,7 @@ def _thrown_away(stream: GroupStream) -> Iterator[Violation]:
     lists: dict[Part, tuple[Part, ...]] = {}
     newest_list = 0
     bases: dict[str, int] = {}  # behind which entry the log on a disk begins
+    ends: dict[str, int] = {}  # and with which it ends
     ordered = 0
     for line in stream.of("members", "ordered", "restored", "delivered", "discarding", "persisted", "group_lost"):
         me = (line.node, line.inc)
@@ -147,9 +149,11 @@ def _thrown_away(stream: GroupStream) -> Iterator[Violation]:
             upto = line.seq
             if line.op == "persisted":
                 upto, before = int(line.args.get("base", 0)), bases.get(line.node, 0)
+                had, ends[line.node] = ends.get(line.node, upto), line.seq
                 bases[line.node] = upto or before
                 if upto <= before or not line.epoch:  # without an epoch: the disk begins to have a log, with this
                     continue
+                upto = min(upto, had)
             # Who comes with a machine, or with its disk, waits for nothing before its insertion: it can be given that.
             lacking = [part for part in lists.get(me, ()) if inserted.get(part, 0) <= reached.get(part, upto) < upto]
             if line.op == "persisted":
