@@ -1,0 +1,305 @@
+"""``groupsvc lock`` and ``groupsvc elect``: a command of a shell, run while something is held.
+
+A lock is for what is to be done once at a time, and has an end: a nightly job, a deployment. An election is for a
+service that is to run once in the whole domain, for ever: who leads runs it, the others wait, and who has lost the lead
+waits again.
+
+The command learns what it holds from its environment. ``GROUPSVC_FENCE`` grows from holder to holder: what the command
+writes to can refuse smaller ones, and is safe then even from a command that was not ended in time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .. import Lock, PeerProtocolError, Session, UsageError, connect
+from ..drivers.connection import TIMEOUT_S
+from ..errors import GroupServiceError
+from ..recipes.elections import election_line
+from ..recipes.semaphores import PERMITS_MAX
+from ..sansio.arguments import recipe_name
+from ..sansio.contending import Line
+from .advice import explained
+from .child_process import check_program
+from .exit_codes import ExitCode
+from .keeper import Keeper
+from .options import count, running, seconds
+from .passed_signals import Signalled, Signals, die_of
+from .supervision import Ended, Rules, Supervision, say
+
+if TYPE_CHECKING:
+    from .options import Commands
+
+GRACE_S = 5.0
+"""What a command may take to end after SIGTERM. Somebody else may have the lock meanwhile, so it is not long."""
+
+AGAIN_S = 1.0
+"""A candidate that cannot reach its daemon tries again after this."""
+
+SOON_S = 0.001
+"""In line for at least so long: a daemon waits for no shorter time."""
+
+_ABOUT_SIGNALS = """\
+The command has this terminal, standard input and output, and process group. Its exit code is that of groupsvc
+(128+N if it died of signal N). SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP and SIGCONT are passed on
+to it, unless the terminal has told it already. If groupsvc itself is killed (SIGKILL), the command is killed, too."""
+
+_LOCK = f"""\
+Wait for the lock NAME, run COMMAND, and give the lock back when COMMAND has ended; first come, first served. COMMAND
+finds the name of the lock in GROUPSVC_LOCK, and its fence, which grows from holder to holder, in GROUPSVC_FENCE.
+
+{_ABOUT_SIGNALS}"""
+
+_ELECT = f"""\
+Stand for election in NAME, and run COMMAND while leading. When the lead is lost COMMAND is ended, and groupsvc stands
+for election again; when COMMAND ends by itself, so does groupsvc. COMMAND finds the name in GROUPSVC_ELECTION, and the
+fence of its term in GROUPSVC_FENCE.
+
+{_ABOUT_SIGNALS}"""
+
+
+def add(commands: Commands) -> None:
+    """Add the parsers of this family."""
+    lock = running(
+        commands, "lock", _lock, help="run a command while holding a lock of the whole domain",
+        usage="NAME [options] -- COMMAND [ARGUMENT ...]",
+        example="groupsvc lock nightly-report --timeout 60 -- ./report.sh --all",
+        description=_LOCK,
+    )  # fmt: skip
+    lock.add_argument(
+        "--timeout", type=seconds, default=math.inf, metavar="S",
+        help="give up with exit code 124 if it is not to be had within S seconds (default: wait for ever)",
+    )  # fmt: skip
+    lock.add_argument(
+        "--try",
+        "--nonblock",
+        action="store_true",
+        dest="only_tries",
+        help="do not wait for who holds it, as --timeout 0",
+    )
+    kind = lock.add_mutually_exclusive_group()
+    kind.add_argument(
+        "--mode", choices=("shared", "exclusive"),
+        help="hold it together with others who say shared, or alone; all who use NAME say --mode: it is another lock"
+        " than that without",
+    )  # fmt: skip
+    kind.add_argument(
+        "--slots", type=count, metavar="N",
+        help="up to N hold it at a time; all who use NAME say the same: it is another lock than that without",
+    )  # fmt: skip
+    lock.add_argument(
+        "--on-lost", choices=("kill", "warn"), default="kill",
+        help="what to do when the lock is lost, or nobody vouches for it any more: end the command and all that it has"
+        " started, with exit code 125 (kill, the default), or only say so (warn)",
+    )  # fmt: skip
+    _about_losing(lock, "lock")
+
+    elect = running(
+        commands, "elect", _elect, help="run a command on one node of the domain at a time: on the one that leads",
+        usage="NAME [options] -- COMMAND [ARGUMENT ...]",
+        example="groupsvc elect scheduler --data 10.0.0.7:4711 -- ./scheduler --port 4711",
+        description=_ELECT,
+    )  # fmt: skip
+    elect.add_argument(
+        "--timeout", type=seconds, default=math.inf, metavar="S",
+        help="give up with exit code 124 if not leading within S seconds (default: wait for ever)",
+    )  # fmt: skip
+    elect.add_argument(
+        "--once", action="store_true", help="end with the first term: with exit code 125 if the lead is lost"
+    )
+    elect.add_argument(
+        "--data", default="", metavar="TEXT",
+        help="what others see of this candidate, in `groupsvc members _election/NAME`",
+    )  # fmt: skip
+    _about_losing(elect, "lead")
+
+
+def _about_losing(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument(
+        "--grace", type=seconds, default=GRACE_S, metavar="S",
+        help=f"seconds between SIGTERM and SIGKILL when the {what} is lost (default {GRACE_S:g}; 0: SIGKILL at once)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--patience", type=seconds, default=0.0, metavar="S",
+        help=f"let the command go on for S seconds when nobody vouches for the {what}, which may come back; others can"
+        " have it meanwhile (default 0)",
+    )  # fmt: skip
+
+
+# --- What both have in common ---------------------------------------------------------------------------------
+
+
+def _obeying(options: argparse.Namespace, run: Callable[[Signals], int]) -> int:
+    """Run with all signals taken; a signal while nothing runs ends us as it would any program."""
+    if not options.argv:
+        options.runs.error("the command to run is missing; it stands behind --")
+    check_program(options.argv)  # before anybody waits for hours to be told that it is mistyped
+    try:
+        with Signals() as signals:
+            code = run(signals)
+    except Signalled as told:
+        die_of(told.number)
+    if code == 128 + signal.SIGINT:
+        die_of(signal.SIGINT)
+    return code
+
+
+def _connected(options: argparse.Namespace) -> Session:
+    """Under a name that tells people which process holds it."""
+    name = f"{socket.gethostname()}:{os.getpid()}"
+    return connect(options.address, name=name, keys=options.keys, timeout=TIMEOUT_S, default_timeout=TIMEOUT_S)
+
+
+def environment(options: argparse.Namespace, **more: object) -> dict[str, str]:
+    """What the command gets: ours, which daemon we use, and what it holds."""
+    found = {**os.environ, **{f"GROUPSVC_{name.upper()}": str(value) for name, value in more.items()}}
+    if options.address is not None:
+        found["GROUPSVC_ADDRESS"] = options.address
+    if isinstance(options.keys, str):
+        found["GROUPSVC_KEYS"] = os.path.abspath(options.keys)
+    return found
+
+
+def _first_in(session: Session, group: str) -> str:
+    """Who holds it, for people."""
+    with contextlib.suppress(GroupServiceError), session.subscribe(group) as watching:
+        for provider in watching.view.providers:
+            return f"; the first in the line is {provider.name.rpartition('#')[0] or provider.id} at {provider.node}"
+    return ""
+
+
+# --- lock -----------------------------------------------------------------------------------------------------
+
+
+def _lock(options: argparse.Namespace) -> int:
+    recipe_name(options.name, _kind(options))
+    if options.slots == 0 or (options.slots or 0) > PERMITS_MAX:
+        raise UsageError(f"--slots is {options.slots}; it must be 1 to {PERMITS_MAX}")
+    return _obeying(options, lambda signals: _run_locked(options, signals))
+
+
+def _run_locked(options: argparse.Namespace, signals: Signals) -> int:
+    rules = Rules(options.on_lost, options.grace, options.patience)
+    with Keeper(kills=rules.on_lost == "kill") as keeper, signals.until(lambda: _connected(options)) as session:
+        lock, what = _lock_of(session, options)
+        if not signals.until(lambda: _acquired(lock, options)):
+            in_time = "" if options.only_tries else f" within {options.timeout:g} s"
+            first = _first_in(session, f"_{_kind(options)}/{options.name}")
+            say(f"{what} is not to be had{in_time}{first}")
+            return ExitCode.LATE
+        try:
+            variables = environment(options, lock=options.name, fence=lock.fence)
+            return Supervision(lock, what, rules, signals, keeper).run(options.argv, variables).code
+        finally:
+            with contextlib.suppress(GroupServiceError):  # that it was lost has been said
+                lock.release()
+
+
+def _kind(options: argparse.Namespace) -> str:
+    """Of the recipe; each has names of its own."""
+    if options.slots is not None:
+        return "semaphore"
+    return "lock" if options.mode is None else "rwlock"
+
+
+def _lock_of(session: Session, options: argparse.Namespace) -> tuple[Lock, str]:
+    """The lock, and the same in words."""
+    name = options.name
+    if options.slots is not None:
+        return session.semaphore(name, options.slots), f"a slot of {name!r}"
+    if options.mode is None:
+        return session.lock(name), f"lock {name!r}"
+    both = session.rwlock(name)
+    return both.read() if options.mode == "shared" else both.write(), f"lock {name!r} ({options.mode})"
+
+
+def _acquired(lock: Lock, options: argparse.Namespace) -> bool:
+    if options.only_tries or options.timeout == 0:
+        return lock.try_acquire()
+    return lock.acquire(timeout=options.timeout)
+
+
+# --- elect ----------------------------------------------------------------------------------------------------
+
+
+def _elect(options: argparse.Namespace) -> int:
+    _line_of(options)  # refused before anybody is asked
+    return _obeying(options, lambda signals: _run_elected(options, signals))
+
+
+def _run_elected(options: argparse.Namespace, signals: Signals) -> int:
+    with Keeper(kills=True) as keeper:
+        candidate = Candidate(options, signals, keeper)
+        while True:
+            ended = candidate.term()
+            if ended is None:
+                return ExitCode.LATE
+            if options.once or not ended.was_lost:
+                return ended.code
+            say(f"stands for election in {options.name!r} again")
+
+
+class Candidate:
+    """Who wants to lead: from term to term, and from session to session, if the daemon is started anew."""
+
+    def __init__(self, options: argparse.Namespace, signals: Signals, keeper: Keeper) -> None:
+        self._options = options
+        self._signals = signals
+        self._keeper = keeper
+        self._rules = Rules("kill", options.grace, options.patience)
+        self._is_known = False  # that there is a daemon: whoever never had one has mistyped its address
+        self._problem = ""
+
+    def term(self) -> Ended | None:
+        """One term, from the wait to its end; None if it did not begin in time."""
+        until = time.monotonic() + self._options.timeout
+        while True:
+            try:
+                with self._signals.until(lambda: _connected(self._options)) as session:
+                    self._is_known = True
+                    return self._led(session, until)
+            except (UsageError, PeerProtocolError):
+                raise
+            except GroupServiceError as error:
+                if not self._is_known:
+                    raise
+                self._complain(error)
+            if time.monotonic() >= until:
+                say(f"the lead of {self._options.name!r} was not to be had within {self._options.timeout:g} s")
+                return None
+            self._signals.until(lambda: time.sleep(AGAIN_S))
+
+    def _led(self, session: Session, until: float) -> Ended | None:
+        options, signals = self._options, self._signals
+        lead = Lock(session._pump, TIMEOUT_S, _line_of(options))  # an election is a lock with other words
+        if not signals.until(lambda: lead.acquire(timeout=max(until - time.monotonic(), SOON_S))):
+            first = _first_in(session, f"_election/{options.name}")
+            say(f"the lead of {options.name!r} was not to be had within {options.timeout:g} s{first}")
+            return None
+        self._problem = ""
+        try:
+            say(f"leads {options.name!r}, fence {lead.fence}")
+            supervision = Supervision(lead, f"the lead of {options.name!r}", self._rules, signals, self._keeper)
+            return supervision.run(options.argv, environment(options, election=options.name, fence=lead.fence))
+        finally:
+            with contextlib.suppress(GroupServiceError):  # that it was lost has been said
+                lead.release()
+
+    def _complain(self, error: GroupServiceError) -> None:
+        text = explained(error, self._options)
+        if text != self._problem:
+            self._problem = text
+            say(f"{text}; it is tried again")
+
+
+def _line_of(options: argparse.Namespace) -> Line:
+    """Where the candidates stand."""
+    return election_line(options.name, options.data.encode(errors="surrogateescape"))
