@@ -58,6 +58,15 @@ def not_started(command: Sequence[str], error: OSError) -> NotStarted:
     return NotStarted(code, f"{command[0]!r} cannot be run: {why}")
 
 
+def fill_standard_streams() -> None:
+    """Who was started without one would get its number for a pipe of its own; the command still has it closed."""
+    for fd in (0, 1, 2):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the smallest number that is free
+
+
 def replace_us(command: Sequence[str], environment: Mapping[str, str]) -> None:
     """Become the command; raises ``NotStarted`` or does not return."""
     for number in CHANGED_BY_PYTHON:

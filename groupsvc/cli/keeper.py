@@ -28,8 +28,9 @@ class Keeper:
 
     def __init__(self, *, kills: bool) -> None:
         read, self._pipe = os.pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # it may have been closed by who started us
+                stream.flush()
         self._pid = os.fork()
         if not self._pid:
             try:

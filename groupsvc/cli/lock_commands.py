@@ -28,7 +28,7 @@ from ..recipes.semaphores import PERMITS_MAX
 from ..sansio.arguments import recipe_name
 from ..sansio.contending import Line
 from .advice import explained
-from .child_process import check_program
+from .child_process import check_program, fill_standard_streams
 from .exit_codes import ExitCode
 from .keeper import Keeper
 from .options import count, running, seconds
@@ -43,6 +43,9 @@ GRACE_S = 5.0
 
 AGAIN_S = 1.0
 """A candidate that cannot reach its daemon tries again after this."""
+
+ASKING_S = 2.0
+"""How long it may take to find out who is in front of us; then it is not told."""
 
 SOON_S = 0.001
 """In line for at least so long: a daemon waits for no shorter time."""
@@ -142,6 +145,7 @@ def _obeying(options: argparse.Namespace, run: Callable[[Signals], int]) -> int:
     if not options.argv:
         options.runs.error("the command to run is missing; it stands behind --")
     check_program(options.argv)  # before anybody waits for hours to be told that it is mistyped
+    fill_standard_streams()
     try:
         with Signals() as signals:
             code = run(signals)
@@ -170,7 +174,7 @@ def environment(options: argparse.Namespace, **more: object) -> dict[str, str]:
 
 def _first_in(session: Session, group: str) -> str:
     """Who holds it, for people."""
-    with contextlib.suppress(GroupServiceError), session.subscribe(group) as watching:
+    with contextlib.suppress(GroupServiceError), session.subscribe(group, timeout=ASKING_S) as watching:
         for provider in watching.view.providers:
             return f"; the first in the line is {provider.name.rpartition('#')[0] or provider.id} at {provider.node}"
     return ""

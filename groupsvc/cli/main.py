@@ -65,7 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(options, "group"):  # before anybody is asked: the same mistake has the same answer everywhere
             group_name(options.group, may_be_reserved=True)
         code = command(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it may have been closed by who started us
+            sys.stdout.flush()
         return code
     except NotStarted as error:
         print(one_line(f"groupsvc: {error}"), file=sys.stderr)

@@ -99,7 +99,7 @@ class Supervision:
                 self._lost(child)
         self._keeper.watches(NOBODY)
         code = child.code()
-        if child.has_left_something() and self._ending is None:
+        if child.has_left_something():
             say(f"the command has ended, and processes that it started go on; they do not have {self._what} any more")
         return Ended(code) if self._ending is None else Ended(ExitCode.LOST, was_lost=True)
 

@@ -46,6 +46,7 @@ class Vouching:
         self._looked_at = now
         self._until = now
         self._is_doubted = False
+        self._has_been_woken = False  # since it was held
 
     def next_look(self, now: float) -> float:
         """In how many seconds at most: who looks later would act later than it could."""
@@ -61,11 +62,12 @@ class Vouching:
             return Standing.LOST
         if valid_for > 0:
             self._until = now + valid_for + self._patience_s
-            self._is_doubted = False
+            self._is_doubted = self._has_been_woken = False
             return Standing.HELD
         if not self._is_doubted:
             self._is_doubted = True
             self._until = min(self._until, now + BREAK_S + self._patience_s)
-        if was_asleep:
+        if was_asleep and not self._has_been_woken:
+            self._has_been_woken = True  # once: who is slow for long does not go on for ever
             self._until = max(self._until, now + WAKING_S)
         return Standing.DOUBTED if now < self._until else Standing.LOST

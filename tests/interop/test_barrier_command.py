@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from contextlib import ExitStack
 
@@ -75,6 +76,15 @@ def test_who_dies_at_the_barrier_breaks_it(shared_domain: LocalDomain, name: str
         bert.process.kill()
         assert ExitCode.BROKEN == anna.ends()
         assert "is broken: bert at n2 died" in anna.complains()
+
+
+def test_who_is_interrupted_ends_it_for_all(shared_domain: LocalDomain, name: str) -> None:
+    with come(shared_domain, name, "bert") as bert, come(shared_domain, name, "anna") as anna:
+        has_come(shared_domain, name, "anna", "bert")
+        time.sleep(0.3)  # they come to the barrier after they have joined
+        bert.process.send_signal(signal.SIGINT)
+        assert (128 + signal.SIGINT, ExitCode.BROKEN) == (bert.ends(), anna.ends())
+        assert "is broken: bert at n2 did not want to wait any longer" in anna.complains()
 
 
 def test_a_program_can_be_one_of_the_parties_and_is_named_if_it_does_not_come(

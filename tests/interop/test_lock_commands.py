@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import signal
+import subprocess
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,7 +16,7 @@ from groupsvc.cli.exit_codes import ExitCode
 from groupsvc.testing import LocalDomain
 
 from .test_locks import wait_for_line
-from .typed_commands import Terminal, Typed, command, end, groupsvc, is_running, wait_until
+from .typed_commands import Terminal, Typed, command, end, environment, groupsvc, is_running, wait_until
 
 G = shlex.join(command())
 
@@ -109,6 +110,17 @@ class TestRunning:
         inner = f"{G} lock {name} --slots 2 -- {G} lock {name} --slots 2 --try -- echo mine"
         full = groupsvc(shared_domain, "lock", name, "--slots", "2", "--", "sh", "-c", inner)
         assert (ExitCode.LATE, "") == (full.returncode, full.stdout)
+
+    def test_without_standard_streams_it_runs_all_the_same(
+        self, shared_domain: LocalDomain, name: str, tmp_path: Path
+    ) -> None:
+        """As some who start jobs in the background do it: the numbers of the streams must not become others'."""
+        found = tmp_path / "found"
+        inner = f"ls /proc/self/fd > {found}; exit 3"
+        outer = f"{G} lock {name} -- sh -c {shlex.quote(inner)} <&- >&- 2>&-"
+        ended = subprocess.run(["sh", "-c", outer], env=environment(shared_domain, "n2"), timeout=30, check=False)
+        assert 3 == ended.returncode
+        assert "2" not in found.read_text().split()
 
     def test_what_the_command_leaves_behind_is_told(self, shared_domain: LocalDomain, name: str) -> None:
         script = "sleep 60 > /dev/null 2>&1 & echo $!"

@@ -75,6 +75,13 @@ def test_who_was_asleep_and_hears_nothing_has_lost_it() -> None:
     assert [DOUBTED, DOUBTED, LOST] == looked(vouching, woken, woken + 0.5, woken + WAKING_S)
 
 
+def test_who_is_always_late_does_not_go_on_for_ever() -> None:
+    vouching = Vouching(0.0)
+    assert [HELD] == looked(vouching, 0.0, valid_until=1.5)
+    late = ASLEEP_S + 0.5
+    assert [DOUBTED, LOST] == looked(vouching, late, 2 * late)
+
+
 def test_nobody_who_never_vouched_for_it_is_believed() -> None:
     assert [LOST] == looked(Vouching(5.0), 5.0)
 
