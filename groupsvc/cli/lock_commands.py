@@ -30,7 +30,7 @@ from ..sansio.contending import Line
 from .advice import explained
 from .child_process import check_program, fill_standard_streams
 from .exit_codes import ExitCode
-from .keeper import Keeper
+from .guardian import Guardian
 from .options import count, running, seconds
 from .passed_signals import Signalled, Signals, die_of
 from .supervision import Ended, Rules, Supervision, say
@@ -172,10 +172,10 @@ def environment(options: argparse.Namespace, **more: object) -> dict[str, str]:
     return found
 
 
-def _first_in(session: Session, group: str) -> str:
+def _first_in_line(lock: Lock) -> str:
     """Who holds it, for people."""
-    with contextlib.suppress(GroupServiceError), session.subscribe(group, timeout=ASKING_S) as watching:
-        for provider in watching.view.providers:
+    with contextlib.suppress(GroupServiceError):
+        for provider in lock.in_line(timeout=ASKING_S):
             return f"; the first in the line is {provider.name.rpartition('#')[0] or provider.id} at {provider.node}"
     return ""
 
@@ -192,16 +192,15 @@ def _lock(options: argparse.Namespace) -> int:
 
 def _run_locked(options: argparse.Namespace, signals: Signals) -> int:
     rules = Rules(options.on_lost, options.grace, options.patience)
-    with Keeper(kills=rules.on_lost == "kill") as keeper, signals.until(lambda: _connected(options)) as session:
+    with Guardian(kills=rules.on_lost == "kill") as guardian, signals.until(lambda: _connected(options)) as session:
         lock, what = _lock_of(session, options)
         if not signals.until(lambda: _acquired(lock, options)):
             in_time = "" if options.only_tries else f" within {options.timeout:g} s"
-            first = _first_in(session, f"_{_kind(options)}/{options.name}")
-            say(f"{what} is not to be had{in_time}{first}")
+            say(f"{what} is not to be had{in_time}{_first_in_line(lock)}")
             return ExitCode.LATE
         try:
             variables = environment(options, lock=options.name, fence=lock.fence)
-            return Supervision(lock, what, rules, signals, keeper).run(options.argv, variables).code
+            return Supervision(lock, what, rules, signals, guardian).run(options.argv, variables).code
         finally:
             with contextlib.suppress(GroupServiceError):  # that it was lost has been said
                 lock.release()
@@ -240,8 +239,8 @@ def _elect(options: argparse.Namespace) -> int:
 
 
 def _run_elected(options: argparse.Namespace, signals: Signals) -> int:
-    with Keeper(kills=True) as keeper:
-        candidate = Candidate(options, signals, keeper)
+    with Guardian(kills=True) as guardian:
+        candidate = Candidate(options, signals, guardian)
         while True:
             ended = candidate.term()
             if ended is None:
@@ -254,10 +253,10 @@ def _run_elected(options: argparse.Namespace, signals: Signals) -> int:
 class Candidate:
     """Who wants to lead: from term to term, and from session to session, if the daemon is started anew."""
 
-    def __init__(self, options: argparse.Namespace, signals: Signals, keeper: Keeper) -> None:
+    def __init__(self, options: argparse.Namespace, signals: Signals, guardian: Guardian) -> None:
         self._options = options
         self._signals = signals
-        self._keeper = keeper
+        self._guardian = guardian
         self._rules = Rules("kill", options.grace, options.patience)
         self._is_known = False  # that there is a daemon: whoever never had one has mistyped its address
         self._problem = ""
@@ -285,13 +284,13 @@ class Candidate:
         options, signals = self._options, self._signals
         lead = Lock(session._pump, TIMEOUT_S, _line_of(options))  # an election is a lock with other words
         if not signals.until(lambda: lead.acquire(timeout=max(until - time.monotonic(), SOON_S))):
-            first = _first_in(session, f"_election/{options.name}")
-            say(f"the lead of {options.name!r} was not to be had within {options.timeout:g} s{first}")
+            in_time = f"within {options.timeout:g} s{_first_in_line(lead)}"
+            say(f"the lead of {options.name!r} was not to be had {in_time}")
             return None
         self._problem = ""
         try:
             say(f"leads {options.name!r}, fence {lead.fence}")
-            supervision = Supervision(lead, f"the lead of {options.name!r}", self._rules, signals, self._keeper)
+            supervision = Supervision(lead, f"the lead of {options.name!r}", self._rules, signals, self._guardian)
             return supervision.run(options.argv, environment(options, election=options.name, fence=lead.fence))
         finally:
             with contextlib.suppress(GroupServiceError):  # that it was lost has been said

@@ -22,7 +22,7 @@ from .. import clock
 from ..errors import GroupServiceError, Lost, Suspended
 from .child_process import Child
 from .exit_codes import ExitCode
-from .keeper import NOBODY, Keeper
+from .guardian import NOBODY, Guardian
 from .passed_signals import PASSED, Signals, is_news, stop
 from .process_tree import Killing, family
 from .tables import one_line
@@ -73,12 +73,12 @@ def say(text: str) -> None:
 class Supervision:
     """Of one command, for one turn."""
 
-    def __init__(self, guard: Guard, what: str, rules: Rules, signals: Signals, keeper: Keeper) -> None:
+    def __init__(self, guard: Guard, what: str, rules: Rules, signals: Signals, guardian: Guardian) -> None:
         self._guard = guard
         self._what = what
         self._rules = rules
         self._signals = signals
-        self._keeper = keeper
+        self._guardian = guardian
         self._vouching = Vouching(clock.now(), patience_s=rules.patience_s)
         self._standing = Standing.HELD
         self._has_warned = False
@@ -90,14 +90,14 @@ class Supervision:
             say(f"{self._what} was lost again ({self._reason()}) before the command was started")
             return Ended(ExitCode.LOST, was_lost=True)
         child = Child(command, environment, self._signals.before)
-        self._keeper.watches(child.pid)
+        self._guardian.watches(child.pid)
         while not self._is_over(child):
             taken = self._signals.next(self._vouching.next_look(clock.now()))
             if taken is not None:
                 self._pass_on(child, taken)
             if not child.has_ended and self._ending is None and self._look() is Standing.LOST:
                 self._lost(child)
-        self._keeper.watches(NOBODY)
+        self._guardian.watches(NOBODY)
         code = child.code()
         if child.has_left_something():
             say(f"the command has ended, and processes that it started go on; they do not have {self._what} any more")

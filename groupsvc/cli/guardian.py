@@ -1,7 +1,7 @@
 """Somebody who ends the command if we are killed.
 
 SIGKILL cannot be passed on. If it hits ``groupsvc lock``, or the kernel is out of memory and takes us, the daemon frees
-the lock at once and the next one has it, while our command still runs. So we fork before anything else: the keeper
+the lock at once and the next one has it, while our command still runs. So we fork before anything else: the guardian
 waits for the end of a pipe whose other end only we have, and knows which command runs. It does nothing, and has nothing
 open, but that. It hears no signals and is in a session of its own; it ends when we do.
 
@@ -23,7 +23,7 @@ from . import process_tree
 NOBODY = 0
 
 
-class Keeper:
+class Guardian:
     """In the process that is watched over; a context manager that ends it."""
 
     def __init__(self, *, kills: bool) -> None:
@@ -34,14 +34,14 @@ class Keeper:
         self._pid = os.fork()
         if not self._pid:
             try:
-                _keep(read, kills=kills)
+                _guard(read, kills=kills)
             finally:
                 os._exit(0)
         os.close(read)
 
     def watches(self, pid: int) -> None:
         """This command runs now, or nobody."""
-        with contextlib.suppress(OSError):  # the keeper was killed: the command goes on without one
+        with contextlib.suppress(OSError):  # the guardian was killed: the command goes on without one
             os.write(self._pipe, b"%d\n" % pid)
 
     def __enter__(self) -> Self:
@@ -56,7 +56,7 @@ class Keeper:
             os.waitpid(self._pid, 0)
 
 
-def _keep(read: int, *, kills: bool) -> None:
+def _guard(read: int, *, kills: bool) -> None:
     os.setsid()
     os.chdir("/")
     for number in signal.valid_signals():
