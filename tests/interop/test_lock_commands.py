@@ -186,7 +186,11 @@ class TestLosing:
                 holder.process.kill()
                 assert "mine" == waiter.says()
                 assert 0 == waiter.ends()
-            wait_until("ended with the holder", lambda: not any(map(is_running, pids)))
+            try:
+                wait_until("ended with the holder", lambda: not any(map(is_running, pids)))
+            finally:
+                for pid in pids:
+                    end(pid)
 
     def test_with_its_daemon_the_lock_is_lost_and_the_command_is_ended_with_all_it_started(
         self, local_domain: LocalDomain, name: str
