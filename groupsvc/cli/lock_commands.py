@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 GRACE_S = 5.0
 """What a command may take to end after SIGTERM. Somebody else may have the lock meanwhile, so it is not long."""
 
+CLOSING_S = 1.0
+"""At the end a daemon that does not answer is not waited for: that this process has ended it sees by itself."""
+
 AGAIN_S = 1.0
 """A candidate that cannot reach its daemon tries again after this."""
 
@@ -159,7 +162,7 @@ def _obeying(options: argparse.Namespace, run: Callable[[Signals], int]) -> int:
 def _connected(options: argparse.Namespace) -> Session:
     """Under a name that tells people which process holds it."""
     name = f"{socket.gethostname()}:{os.getpid()}"
-    return connect(options.address, name=name, keys=options.keys, timeout=TIMEOUT_S, default_timeout=TIMEOUT_S)
+    return connect(options.address, name=name, keys=options.keys, timeout=TIMEOUT_S, default_timeout=CLOSING_S)
 
 
 def environment(options: argparse.Namespace, **more: object) -> dict[str, str]:
@@ -226,7 +229,7 @@ def _lock_of(session: Session, options: argparse.Namespace) -> tuple[Lock, str]:
 
 def _acquired(lock: Lock, options: argparse.Namespace) -> bool:
     if options.only_tries or options.timeout == 0:
-        return lock.try_acquire()
+        return lock.try_acquire(timeout=TIMEOUT_S)
     return lock.acquire(timeout=options.timeout)
 
 

@@ -127,7 +127,7 @@ class Supervision:
         )
         if self._standing is not before:
             if self._standing is Standing.DOUBTED:
-                say(f"nobody vouches for {self._what} at the moment ({self._reason()})")
+                say(f"nobody vouches for {self._what} at the moment")
             elif self._standing is Standing.HELD:
                 self._has_warned = False
                 say(f"{self._what} is vouched for again")
@@ -145,7 +145,9 @@ class Supervision:
     def _reason(self) -> str:
         try:
             self._guard.check()
-        except (Lost, Suspended) as error:
+        except Suspended:
+            return "nobody vouches for it any more"
+        except Lost as error:
             return error.reason or "no word from the daemon"
         except GroupServiceError as error:
             return error.what

@@ -103,8 +103,8 @@ def test_without_a_grace_nobody_is_asked_to_end(tmp_path: Path) -> None:
 def test_what_nobody_vouches_for_any_more_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     assert LOST == run(Guard(0.9, 0.0), "sleep 30")[0]
     said = capsys.readouterr().err.splitlines()
-    assert "groupsvc: nobody vouches for lock 'x' at the moment (no word)" == said[0]
-    assert "groupsvc: lock 'x' is held no longer (no word); the command is ended" == said[1]
+    assert "groupsvc: nobody vouches for lock 'x' at the moment" == said[0]
+    assert "groupsvc: lock 'x' is held no longer (nobody vouches for it any more); the command is ended" == said[1]
 
 
 @pytest.mark.parametrize("says,patience_s", [((1.5, 0.0, 0.0, 1.5), 0.0), ((0.1, 0.0, 0.0, 1.5), 2.0)])
@@ -128,4 +128,7 @@ def test_what_is_lost_already_is_not_begun(capsys: pytest.CaptureFixture[str], t
     ended, pids = run(Guard(0.0), f"touch {tmp_path / 'begun'}")
     assert (LOST, []) == (ended, pids)
     assert not (tmp_path / "begun").exists()
-    assert "groupsvc: lock 'x' was lost again (no word) before the command was started\n" == capsys.readouterr().err
+    assert (
+        "groupsvc: lock 'x' was lost again (nobody vouches for it any more) before the command was started\n"
+        == capsys.readouterr().err
+    )
