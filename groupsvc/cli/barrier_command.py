@@ -26,9 +26,9 @@ from ..sansio.rounds import PARTIES_MAX
 from ..views import id_of, stranger
 from .child_process import check_program, replace_us
 from .exit_codes import ExitCode
+from .front import say
 from .lock_commands import environment
 from .options import count, readable, running, seconds
-from .supervision import say
 from .tables import aligned, in_json, shown
 
 if TYPE_CHECKING:

@@ -100,20 +100,21 @@ class Child:
             return os.getpgid(self.pid) == os.getpgrp()
         return True
 
-    @property
-    def has_ended(self) -> bool:
-        """Its number is its own until ``code`` was asked for."""
-        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    def code(self) -> int | None:
+        """How it ended, as shells say it: 128 and the number of the signal, if it was one; None while it runs."""
+        found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if found is None:
+            return None
+        return found.si_status if found.si_code == os.CLD_EXITED else 128 + found.si_status
+
+    def wait(self) -> None:
+        """From here on its number may be another's."""
+        os.waitpid(self.pid, 0)
 
     def send(self, number: int) -> None:
         """A signal; it may be another user's by now, as ``sudo`` is, and then it hears none of us."""
         with contextlib.suppress(OSError):
             os.kill(self.pid, number)
-
-    def code(self) -> int:
-        """How it ended, as shells say it: 128 and the number of the signal, if it was one."""
-        found = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return found if found >= 0 else 128 - found
 
     def has_left_something(self) -> bool:
         """Whether something that it started goes on; asked once, after its end."""

@@ -8,6 +8,17 @@ from __future__ import annotations
 
 import enum
 
+from ..errors import (
+    DaemonUnreachable,
+    GroupServiceError,
+    JoinRejected,
+    NoSuchGroup,
+    OutcomeUnknown,
+    PeerProtocolError,
+    Rejected,
+    UsageError,
+)
+
 
 class ExitCode(enum.IntEnum):
     """How a command ended."""
@@ -46,3 +57,19 @@ EXIT_CODES_TEXT = """exit codes:
   126  the command cannot be run
   127  there is no such command
 """
+
+_CODE_OF: tuple[tuple[type[GroupServiceError], ExitCode], ...] = (
+    (UsageError, ExitCode.USAGE),
+    (DaemonUnreachable, ExitCode.UNREACHABLE),
+    (NoSuchGroup, ExitCode.NOT_FOUND),
+    (Rejected, ExitCode.REJECTED),
+    (JoinRejected, ExitCode.REJECTED),
+    (OutcomeUnknown, ExitCode.UNKNOWN),
+    (PeerProtocolError, ExitCode.PROTOCOL),
+    (GroupServiceError, ExitCode.FAILED),
+)
+
+
+def code_of(error: GroupServiceError) -> ExitCode:
+    """What a command returns that failed with this."""
+    return next(code for kind, code in _CODE_OF if isinstance(error, kind))

@@ -29,11 +29,11 @@ from ..sansio.arguments import recipe_name
 from ..sansio.contending import Line
 from .advice import explained
 from .child_process import check_program, fill_standard_streams
-from .exit_codes import ExitCode
-from .guardian import Guardian
+from .exit_codes import ExitCode, code_of
+from .front import GONE, Front, Post, say
 from .options import count, running, seconds
 from .passed_signals import Signalled, Signals, die_of
-from .supervision import Ended, Rules, Supervision, say
+from .supervision import Ended, Rules, Supervision
 
 if TYPE_CHECKING:
     from .options import Commands
@@ -52,6 +52,9 @@ ASKING_S = 2.0
 
 SOON_S = 0.001
 """In line for at least so long: a daemon waits for no shorter time."""
+
+Hold = Callable[[argparse.Namespace, Post], int]
+"""What a holder does, from the wait to the end: with its exit code."""
 
 _ABOUT_SIGNALS = """\
 The command has this terminal, standard input and output, and process group. Its exit code is that of groupsvc
@@ -143,26 +146,40 @@ def _about_losing(parser: argparse.ArgumentParser, what: str) -> None:
 # --- What both have in common ---------------------------------------------------------------------------------
 
 
-def _obeying(options: argparse.Namespace, run: Callable[[Signals], int]) -> int:
-    """Run with all signals taken; a signal while nothing runs ends us as it would any program."""
+def _run(options: argparse.Namespace, hold: Hold, *, kind: str, kills: bool) -> int:
+    """Run the command in front of a holder that does this; ``kind`` is the variable with the name of what is held."""
     if not options.argv:
         options.runs.error("the command to run is missing; it stands behind --")
     check_program(options.argv)  # before anybody waits for hours to be told that it is mistyped
     fill_standard_streams()
     try:
         with Signals() as signals:
-            code = run(signals)
-    except Signalled as told:
+            front = Front(signals, lambda post: _reported(options, hold, post), kills=kills)
+            code = front.run(options.argv, lambda fence: environment(options, fence=fence, **{kind: options.name}))
+    except Signalled as told:  # nothing ran: it ends us as it would any program
         die_of(told.number)
     if code == 128 + signal.SIGINT:
         die_of(signal.SIGINT)
     return code
 
 
-def _connected(options: argparse.Namespace) -> Session:
-    """Under a name that tells people which process holds it."""
-    name = f"{socket.gethostname()}:{os.getpid()}"
-    return connect(options.address, name=name, keys=options.keys, timeout=TIMEOUT_S, default_timeout=CLOSING_S)
+def _reported(options: argparse.Namespace, hold: Hold, post: Post) -> int:
+    """What a holder does, with its errors told as everywhere."""
+    try:
+        return hold(options, post)
+    except GroupServiceError as error:
+        if post.is_gone:  # its front was told to end: so it is no error that it was
+            return ExitCode.OK
+        say(explained(error, options))
+        return code_of(error)
+
+
+def _connected(options: argparse.Namespace, post: Post) -> Session:
+    """Under a name that tells people which process to end."""
+    name = f"{socket.gethostname()}:{post.front}"
+    session = connect(options.address, name=name, keys=options.keys, timeout=TIMEOUT_S, default_timeout=CLOSING_S)
+    post.closes(session.close)
+    return session
 
 
 def environment(options: argparse.Namespace, **more: object) -> dict[str, str]:
@@ -190,23 +207,27 @@ def _lock(options: argparse.Namespace) -> int:
     recipe_name(options.name, _kind(options))
     if options.slots == 0 or (options.slots or 0) > PERMITS_MAX:
         raise UsageError(f"--slots is {options.slots}; it must be 1 to {PERMITS_MAX}")
-    return _obeying(options, lambda signals: _run_locked(options, signals))
+    return _run(options, _hold_lock, kind="lock", kills=options.on_lost == "kill")
 
 
-def _run_locked(options: argparse.Namespace, signals: Signals) -> int:
-    rules = Rules(options.on_lost, options.grace, options.patience)
-    with Guardian(kills=rules.on_lost == "kill") as guardian, signals.until(lambda: _connected(options)) as session:
+def _hold_lock(options: argparse.Namespace, post: Post) -> int:
+    with _connected(options, post) as session:
         lock, what = _lock_of(session, options)
-        if not signals.until(lambda: _acquired(lock, options)):
+        if not _acquired(lock, options):
             in_time = "" if options.only_tries else f" within {options.timeout:g} s"
             say(f"{what} is not to be had{in_time}{_first_in_line(lock)}")
             return ExitCode.LATE
-        try:
-            variables = environment(options, lock=options.name, fence=lock.fence)
-            return Supervision(lock, what, rules, signals, guardian).run(options.argv, variables).code
-        finally:
-            with contextlib.suppress(GroupServiceError):  # that it was lost has been said
-                lock.release()
+        return _supervised(lock, what, Rules(options.on_lost, options.grace, options.patience), post).code
+
+
+def _supervised(lock: Lock, what: str, rules: Rules, post: Post) -> Ended:
+    """The command from its start to its end, and the lock is given back."""
+    post.closes(None)
+    try:
+        return Supervision(lock, what, rules, post).run()
+    finally:
+        with contextlib.suppress(GroupServiceError):  # that it was lost has been said
+            lock.release()
 
 
 def _kind(options: argparse.Namespace) -> str:
@@ -238,66 +259,61 @@ def _acquired(lock: Lock, options: argparse.Namespace) -> bool:
 
 def _elect(options: argparse.Namespace) -> int:
     _line_of(options)  # refused before anybody is asked
-    return _obeying(options, lambda signals: _run_elected(options, signals))
-
-
-def _run_elected(options: argparse.Namespace, signals: Signals) -> int:
-    with Guardian(kills=True) as guardian:
-        candidate = Candidate(options, signals, guardian)
-        while True:
-            ended = candidate.term()
-            if ended is None:
-                return ExitCode.LATE
-            if options.once or not ended.was_lost:
-                return ended.code
-            say(f"stands for election in {options.name!r} again")
+    return _run(options, lambda options, post: Candidate(options, post).run(), kind="election", kills=True)
 
 
 class Candidate:
     """Who wants to lead: from term to term, and from session to session, if the daemon is started anew."""
 
-    def __init__(self, options: argparse.Namespace, signals: Signals, guardian: Guardian) -> None:
+    def __init__(self, options: argparse.Namespace, post: Post) -> None:
         self._options = options
-        self._signals = signals
-        self._guardian = guardian
+        self._post = post
         self._rules = Rules("kill", options.grace, options.patience)
         self._is_known = False  # that there is a daemon: whoever never had one has mistyped its address
         self._problem = ""
 
-    def term(self) -> Ended | None:
+    def run(self) -> int:
+        """Until the command ends by itself, or it is enough."""
+        while True:
+            self._post.say("waits")
+            ended = self._term()
+            if ended is None:
+                return ExitCode.LATE
+            if self._options.once or not ended.was_lost:
+                return ended.code
+            say(f"stands for election in {self._options.name!r} again")
+
+    def _term(self) -> Ended | None:
         """One term, from the wait to its end; None if it did not begin in time."""
         until = time.monotonic() + self._options.timeout
         while True:
             try:
-                with self._signals.until(lambda: _connected(self._options)) as session:
+                with _connected(self._options, self._post) as session:
                     self._is_known = True
                     return self._led(session, until)
             except (UsageError, PeerProtocolError):
                 raise
             except GroupServiceError as error:
-                if not self._is_known:
+                if not self._is_known or self._post.is_gone:
                     raise
                 self._complain(error)
             if time.monotonic() >= until:
                 say(f"the lead of {self._options.name!r} was not to be had within {self._options.timeout:g} s")
                 return None
-            self._signals.until(lambda: time.sleep(AGAIN_S))
+            self._post.closes(None)
+            if self._post.next(AGAIN_S) == GONE:
+                return Ended(ExitCode.OK)
 
     def _led(self, session: Session, until: float) -> Ended | None:
-        options, signals = self._options, self._signals
+        options = self._options
         lead = Lock(session._pump, TIMEOUT_S, _line_of(options))  # an election is a lock with other words
-        if not signals.until(lambda: lead.acquire(timeout=max(until - time.monotonic(), SOON_S))):
+        if not lead.acquire(timeout=max(until - time.monotonic(), SOON_S)):
             in_time = f"within {options.timeout:g} s{_first_in_line(lead)}"
             say(f"the lead of {options.name!r} was not to be had {in_time}")
             return None
         self._problem = ""
-        try:
-            say(f"leads {options.name!r}, fence {lead.fence}")
-            supervision = Supervision(lead, f"the lead of {options.name!r}", self._rules, signals, self._guardian)
-            return supervision.run(options.argv, environment(options, election=options.name, fence=lead.fence))
-        finally:
-            with contextlib.suppress(GroupServiceError):  # that it was lost has been said
-                lead.release()
+        say(f"leads {options.name!r}, fence {lead.fence}")
+        return _supervised(lead, f"the lead of {options.name!r}", self._rules, self._post)
 
     def _complain(self, error: GroupServiceError) -> None:
         text = explained(error, self._options)

@@ -12,34 +12,14 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from ..errors import (
-    DaemonUnreachable,
-    GroupServiceError,
-    JoinRejected,
-    NoSuchGroup,
-    OutcomeUnknown,
-    PeerProtocolError,
-    Rejected,
-    UsageError,
-)
+from ..errors import GroupServiceError
 from ..sansio.arguments import group_name
 from . import barrier_command, domain_commands, group_changes, group_questions, keygen, lock_commands, watching
 from .advice import explained
 from .child_process import NotStarted
-from .exit_codes import EXIT_CODES_TEXT, ExitCode
+from .exit_codes import EXIT_CODES_TEXT, ExitCode, code_of
 from .options import Command
 from .tables import one_line
-
-_CODE_OF: tuple[tuple[type[GroupServiceError], ExitCode], ...] = (
-    (UsageError, ExitCode.USAGE),
-    (DaemonUnreachable, ExitCode.UNREACHABLE),
-    (NoSuchGroup, ExitCode.NOT_FOUND),
-    (Rejected, ExitCode.REJECTED),
-    (JoinRejected, ExitCode.REJECTED),
-    (OutcomeUnknown, ExitCode.UNKNOWN),
-    (PeerProtocolError, ExitCode.PROTOCOL),
-    (GroupServiceError, ExitCode.FAILED),
-)
 
 RUNNING = ("lock", "elect", "barrier")
 """Commands that run another one."""
@@ -73,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.code
     except GroupServiceError as error:
         print(one_line(f"groupsvc: {explained(error, options)}"), file=sys.stderr)
-        return next(code for kind, code in _CODE_OF if isinstance(error, kind))
+        return code_of(error)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # `groupsvc status | head -1`

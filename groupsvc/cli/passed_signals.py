@@ -7,8 +7,7 @@ ends by the signal itself, as any program does.
 A key at a terminal (Ctrl-C, Ctrl-Z), and a terminal that hangs up, is told by the kernel to the whole
 foreground process group: the command has heard it already, and a second Ctrl-C means something else to many programs.
 What ``kill`` sends has reached us alone. Only ``sigwaitinfo`` says who sent a signal; handlers of Python do not know.
-So the signals are blocked, in all threads, and the main thread takes one after the other. All threads must have been
-started after that, and whatever waits for a daemon does so on one of them (``until``).
+So the signals are blocked, and taken one after the other. A process that does so has no other threads.
 
 What is ignored when we start, as SIGHUP is under ``nohup``, stays ignored, here and in the command.
 """
@@ -17,22 +16,14 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future
 from types import TracebackType
-from typing import NoReturn, Self, TypeVar
-
-T = TypeVar("T")
+from typing import NoReturn, Self
 
 PASSED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 """What a command is told if we are. The first four end us while there is none."""
 
 OF_TERMINALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP})
 """What a terminal sends to all who are in its foreground."""
-
-LOOK_S = 1.0
-"""A thread that is done says so; this is only for the case that nobody hears it."""
 
 
 class Signalled(Exception):
@@ -87,27 +78,3 @@ class Signals:
     def next(self, wait: float) -> signal.struct_siginfo | None:
         """The next one; None if none comes in so many seconds."""
         return signal.sigtimedwait(self._taken, wait)
-
-    def until(self, work: Callable[[], T]) -> T:
-        """What ``work`` returns or raises, which runs on a thread of its own; ``Signalled`` if a signal comes first."""
-        found: Future[T] = Future()
-        here = threading.get_ident()
-
-        def run() -> None:
-            try:
-                found.set_result(work())
-            except BaseException as error:
-                found.set_exception(error)
-            finally:
-                signal.pthread_kill(here, signal.SIGCHLD)
-
-        threading.Thread(target=run, name="groupsvc in line", daemon=True).start()
-        while not found.done():
-            taken = self.next(LOOK_S)
-            if taken is None:
-                continue
-            if taken.si_signo == signal.SIGTSTP:
-                stop()
-            elif taken.si_signo in PASSED:
-                raise Signalled(taken.si_signo)
-        return found.result()

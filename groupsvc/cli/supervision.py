@@ -1,4 +1,4 @@
-"""A command that runs while something is held: told signals, and ended when it is held no longer.
+"""What the holder does while a command runs: it looks whether it is still held, and ends the command when it is not.
 
 It is ended as init systems do it: SIGTERM, and SIGKILL for who is still there after a grace. Both go to the command and
 to all that it has started (``process_tree.py``); a signal from outside goes to the command alone, which is whom it was
@@ -9,23 +9,18 @@ What is held is given back by the caller, when this has returned: so never befor
 
 from __future__ import annotations
 
-import contextlib
 import signal
-import sys
 import threading
-from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 import attrs
 
 from .. import clock
 from ..errors import GroupServiceError, Lost, Suspended
-from .child_process import Child
+from . import process_tree
 from .exit_codes import ExitCode
-from .guardian import NOBODY, Guardian
-from .passed_signals import PASSED, Signals, is_news, stop
+from .front import GONE, Word, say
 from .process_tree import Killing, family
-from .tables import one_line
 from .vouching import Standing, Vouching
 
 KILLED_S = 5.0
@@ -34,6 +29,10 @@ KILLED_S = 5.0
 
 class Guard(Protocol):
     """What says whether it is held: a lock, or the guard of a lead."""
+
+    @property
+    def fence(self) -> int:
+        """Of this turn."""
 
     @property
     def valid_for(self) -> float:
@@ -45,6 +44,16 @@ class Guard(Protocol):
 
     def check(self) -> None:
         """Raise why it is not held."""
+
+
+class Post(Protocol):
+    """How the front is spoken with (``front.Post``)."""
+
+    def say(self, line: str) -> None:
+        """To the front."""
+
+    def next(self, wait: float) -> Word | None:
+        """What it says."""
 
 
 @attrs.frozen
@@ -64,59 +73,56 @@ class Ended:
     was_lost: bool = False
 
 
-def say(text: str) -> None:
-    """To whoever reads standard error; nothing happens if nobody does."""
-    with contextlib.suppress(OSError, ValueError):
-        print(one_line(f"groupsvc: {text}"), file=sys.stderr, flush=True)
-
-
 class Supervision:
     """Of one command, for one turn."""
 
-    def __init__(self, guard: Guard, what: str, rules: Rules, signals: Signals, guardian: Guardian) -> None:
+    def __init__(self, guard: Guard, what: str, rules: Rules, post: Post) -> None:
         self._guard = guard
         self._what = what
         self._rules = rules
-        self._signals = signals
-        self._guardian = guardian
+        self._post = post
         self._vouching = Vouching(clock.now(), patience_s=rules.patience_s)
         self._standing = Standing.HELD
         self._has_warned = False
+        self._pid = 0
+        self._code: int | None = None
         self._ending: Ending | None = None
 
-    def run(self, command: Sequence[str], environment: Mapping[str, str]) -> Ended:
-        """From its start to its end; ``NotStarted`` if it cannot be started."""
+    def run(self) -> Ended:
+        """From the word that it is held to the end of the command."""
         if self._look() is Standing.LOST:
             say(f"{self._what} was lost again ({self._reason()}) before the command was started")
             return Ended(ExitCode.LOST, was_lost=True)
-        child = Child(command, environment, self._signals.before)
-        self._guardian.watches(child.pid)
-        while not self._is_over(child):
-            taken = self._signals.next(self._vouching.next_look(clock.now()))
-            if taken is not None:
-                self._pass_on(child, taken)
-            if not child.has_ended and self._ending is None and self._look() is Standing.LOST:
-                self._lost(child)
-        self._guardian.watches(NOBODY)
-        code = child.code()
-        if child.has_left_something():
-            say(f"the command has ended, and processes that it started go on; they do not have {self._what} any more")
-        return Ended(code) if self._ending is None else Ended(ExitCode.LOST, was_lost=True)
+        self._post.say(f"held {self._guard.fence}")
+        while not self._is_over():
+            word = self._post.next(self._vouching.next_look(clock.now()))
+            if word == GONE:
+                self._go_with_the_front()
+                return Ended(ExitCode.LOST)
+            if word is not None and word.what == "runs":
+                self._pid = word.number
+            elif word is not None:
+                self._code = word.number
+            if self._pid and self._code is None and self._ending is None and self._look() is Standing.LOST:
+                self._lost()
+        if self._ending is not None:
+            return Ended(ExitCode.LOST, was_lost=True)
+        assert self._code is not None
+        return Ended(self._code)
 
-    def _is_over(self, child: Child) -> bool:
-        if self._ending is None:
-            return child.has_ended
-        return self._ending.go_on(clock.now()) and child.has_ended
+    def _is_over(self) -> bool:
+        is_done = self._ending is None or self._ending.go_on(clock.now())
+        return is_done and self._code is not None
 
-    def _pass_on(self, child: Child, taken: signal.struct_siginfo) -> None:
-        number = taken.si_signo
-        if number in PASSED or number == signal.SIGTSTP:
-            if is_news(number, taken.si_code, shares_group=child.shares_group):
-                child.send(number)
-            if number == signal.SIGTSTP:
-                stop()
-        elif number == signal.SIGCONT:
-            child.send(number)
+    def _go_with_the_front(self) -> None:
+        """It was killed, and who is left is the command, if it is."""
+        if not self._pid or self._code is not None:
+            return
+        if self._rules.on_lost == "kill":
+            process_tree.kill(self._pid)
+            say(f"was killed; so is its command, process {self._pid}")
+        else:
+            say(f"was killed; its command, process {self._pid}, goes on without {self._what}")
 
     # --- Whether it is held ---
 
@@ -133,11 +139,11 @@ class Supervision:
                 say(f"{self._what} is vouched for again")
         return self._standing
 
-    def _lost(self, child: Child) -> None:
+    def _lost(self) -> None:
         text = f"{self._what} is held no longer ({self._reason()})"
         if self._rules.on_lost == "kill":
             say(f"{text}; the command is ended")
-            self._ending = Ending(child.pid, self._rules.grace_s, clock.now())
+            self._ending = Ending(self._pid, self._rules.grace_s, clock.now())
         elif not self._has_warned:
             self._has_warned = True
             say(f"{text}; the command goes on without it, and somebody else may have it")

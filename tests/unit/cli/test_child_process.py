@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -13,11 +13,19 @@ from groupsvc.cli.child_process import Child, NotStarted, check_program
 from groupsvc.cli.exit_codes import ExitCode
 
 
-def run(*command: str, mask: Sequence[int] = ()) -> Child:
+def run(*command: str, mask: Iterable[int] = ()) -> Child:
     """One that has ended."""
     child = Child(command, dict(os.environ), mask)
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     return child
+
+
+def ended(child: Child) -> int | None:
+    """Its code; it has left nothing."""
+    code = child.code()
+    child.wait()
+    assert not child.has_left_something()
+    return code
 
 
 def why_not(*command: str, search: str | None = None) -> tuple[ExitCode, str]:
@@ -58,21 +66,14 @@ def test_what_only_the_kernel_knows_has_the_same_codes(tmp_path: Path) -> None:
     "script,code", [("exit 0", 0), ("exit 200", 200), ("kill -TERM $$", 128 + signal.SIGTERM), ("kill -9 $$", 137)]
 )
 def test_the_code_is_what_a_shell_would_show(script: str, code: int) -> None:
-    child = run("sh", "-c", script)
-    assert child.has_ended
-    assert code == child.code()
-    assert not child.has_left_something()
+    assert code == ended(run("sh", "-c", script))
 
 
 def test_the_command_has_neither_our_mask_nor_what_python_ignores() -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
-        child = run("sh", "-c", "kill -PIPE $$; exit 1", mask=before)
-        assert 128 + signal.SIGPIPE == child.code()
-        child.has_left_something()
-        child = run("sh", "-c", "kill -TERM $$; exit 1", mask=before)
-        assert 128 + signal.SIGTERM == child.code()
-        child.has_left_something()
+        assert 128 + signal.SIGPIPE == ended(run("sh", "-c", "kill -PIPE $$; exit 1", mask=before))
+        assert 128 + signal.SIGTERM == ended(run("sh", "-c", "kill -TERM $$; exit 1", mask=before))
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -83,16 +84,17 @@ def test_it_is_in_our_process_group_unless_it_left_it(before: list[str], shares:
     os.mkfifo(ready)
     child = Child([*before, "sh", "-c", f"echo > {ready}; exec sleep 60"], dict(os.environ), ())
     ready.read_text()
-    assert shares == child.shares_group
+    assert (shares, None) == (child.shares_group, child.code())
     child.send(signal.SIGKILL)
-    assert 137 == child.code()
-    assert not child.has_left_something()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert 137 == ended(child)
 
 
 def test_who_is_left_behind_is_noticed(tmp_path: Path) -> None:
     number = tmp_path / "pid"
     child = run("sh", "-c", f"sleep 60 > /dev/null & echo $! > {number}")
     assert 0 == child.code()
+    child.wait()
     try:
         assert child.has_left_something()
     finally:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import threading
 
 import pytest
 
-from groupsvc.cli.passed_signals import PASSED, Signalled, Signals, is_news
+from groupsvc.cli.passed_signals import Signals, is_news
 
 BY_KILL, BY_KERNEL = 0, 128
 PATIENCE_S = 20.0
@@ -38,27 +37,6 @@ def test_signals_are_taken_one_after_the_other_and_then_left_alone_again() -> No
         assert set(before) == signals.before
         signal.raise_signal(signal.SIGTERM)  # too late: it does not end the test
     assert before == signal.pthread_sigmask(signal.SIG_BLOCK, [])
-
-
-def test_a_wait_gives_what_was_waited_for() -> None:
-    def fail() -> None:
-        raise ValueError("as it does on any thread")
-
-    with Signals() as signals:
-        assert 7 == signals.until(lambda: 7)
-        with pytest.raises(ValueError, match="as it does"):
-            signals.until(fail)
-
-
-@pytest.mark.parametrize("number", PASSED)
-def test_a_signal_ends_a_wait(number: signal.Signals) -> None:
-    over = threading.Event()
-    with Signals() as signals:
-        signal.raise_signal(number)
-        with pytest.raises(Signalled) as told:
-            signals.until(lambda: over.wait(PATIENCE_S))
-        over.set()
-    assert number == told.value.number
 
 
 def test_what_was_ignored_stays_ignored() -> None:

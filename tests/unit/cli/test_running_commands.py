@@ -74,12 +74,12 @@ REFUSED = {
 
 @pytest.mark.parametrize("typed", REFUSED)
 def test_what_cannot_be_is_told_before_anybody_waits(
-    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    typed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("GROUPSVC_ADDRESS", f"ipc://{tmp_path}/none")
     code, words = REFUSED[typed]
     assert code == main(typed.split())
-    said = capsys.readouterr().err
+    said = capfd.readouterr().err
     assert said.startswith("groupsvc: ")
     assert words in said
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import os
 import shlex
+import subprocess
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,8 +13,7 @@ from typing import Literal
 import pytest
 
 from groupsvc.cli.exit_codes import ExitCode
-from groupsvc.cli.guardian import NOBODY, Guardian
-from groupsvc.cli.passed_signals import Signals
+from groupsvc.cli.front import GONE, Word
 from groupsvc.cli.process_tree import line_of
 from groupsvc.cli.supervision import Ended, Rules, Supervision
 from groupsvc.errors import Lost, Suspended
@@ -29,6 +28,7 @@ class Guard:
     def __init__(self, *says: float, lost_with: Path | None = None) -> None:
         self._answers: Iterator[float] = itertools.chain(says[:-1], itertools.repeat(says[-1]))
         self._lost_with = lost_with
+        self.fence = 17
         self.lost = threading.Event()
 
     @property
@@ -41,35 +41,59 @@ class Guard:
         raise Lost("the node was cut off") if self.lost.is_set() else Suspended("no word")
 
 
-class Notes(Guardian):
-    """A guardian that only writes down whom it would watch over."""
+class Front:
+    """Runs the command when it is held, and says what becomes of it; it is no more when there is a file."""
 
-    def __init__(self) -> None:
-        self.pids: list[int] = []
+    def __init__(self, command: str, gone_with: Path | None) -> None:
+        self.said: list[str] = []
+        self.process: subprocess.Popen[bytes] | None = None
+        self._command = command
+        self._gone_with = gone_with
+        self._words: list[Word] = []
 
-    def watches(self, pid: int) -> None:
-        self.pids.append(pid)
+    def say(self, line: str) -> None:
+        self.said.append(line)
+        self.process = subprocess.Popen(["sh", "-c", self._command])
+        self._words.append(Word("runs", self.process.pid))
+
+    def next(self, wait: float) -> Word | None:
+        if self._words:
+            return self._words.pop()
+        assert self.process is not None
+        try:
+            code = self.process.wait(timeout=wait)
+        except subprocess.TimeoutExpired:
+            return GONE if self._gone_with is not None and self._gone_with.exists() else None
+        return Word("ended", code if code >= 0 else 128 - code)
 
 
 def run(
-    guard: Guard,
-    *command: str,
-    on_lost: Literal["kill", "warn"] = "kill",
-    grace_s: float = 5.0,
-    patience_s: float = 0.0,
-) -> tuple[Ended, list[int]]:
-    notes = Notes()
-    with Signals() as signals:
-        supervision = Supervision(guard, "lock 'x'", Rules(on_lost, grace_s, patience_s), signals, notes)
-        ended = supervision.run(["sh", "-c", *command], dict(os.environ))
-    return ended, notes.pids
+    guard: Guard, command: str, *, gone_with: Path | None = None,
+    on_lost: Literal["kill", "warn"] = "kill", grace_s: float = 5.0, patience_s: float = 0.0,
+) -> tuple[Ended, Front]:  # fmt: skip
+    front = Front(command, gone_with)
+    return Supervision(guard, "lock 'x'", Rules(on_lost, grace_s, patience_s), front).run(), front
 
 
-def test_a_command_that_ends_by_itself_has_its_own_code_and_is_watched_over_until_then() -> None:
-    ended, pids = run(Guard(FOR_EVER), "exit 7")
-    assert Ended(7) == ended
-    assert [NOBODY] == pids[1:]
-    assert line_of(pids[0]) is None, "it was waited for"
+def test_a_command_that_ends_by_itself_has_its_own_code() -> None:
+    ended, front = run(Guard(FOR_EVER), "exit 7")
+    assert (Ended(7), ["held 17"]) == (ended, front.said)
+
+
+@pytest.mark.parametrize("on_lost,is_killed", [("kill", True), ("warn", False)])
+def test_if_the_front_is_killed_so_is_its_command_before_anything_is_given_back(
+    on_lost: Literal["kill", "warn"], is_killed: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    ready = tmp_path / "ready"
+    ended, front = run(Guard(FOR_EVER), f"trap '' TERM; touch {ready}; exec sleep 60", gone_with=ready, on_lost=on_lost)
+    assert front.process is not None
+    found = line_of(front.process.pid)
+    front.process.kill()
+    front.process.wait()
+    assert found is not None
+    assert is_killed is (found.state in "ZX")
+    assert not ended.was_lost
+    assert "groupsvc: was killed; " in capsys.readouterr().err
 
 
 def test_what_is_lost_ends_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -125,8 +149,8 @@ def test_with_a_warning_it_goes_on(capsys: pytest.CaptureFixture[str], tmp_path:
 
 
 def test_what_is_lost_already_is_not_begun(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    ended, pids = run(Guard(0.0), f"touch {tmp_path / 'begun'}")
-    assert (LOST, []) == (ended, pids)
+    ended, front = run(Guard(0.0), f"touch {tmp_path / 'begun'}")
+    assert (LOST, []) == (ended, front.said)
     assert not (tmp_path / "begun").exists()
     assert (
         "groupsvc: lock 'x' was lost again (nobody vouches for it any more) before the command was started\n"
