@@ -22,8 +22,8 @@ import attrs
 from .. import BarrierBroken, Group, Joined, Provider, Released, TimedOut, UsageError, connect
 from ..drivers.connection import TIMEOUT_S
 from ..sansio.arguments import group_name
-from ..sansio.rounds import PARTIES_MAX
 from ..views import id_of, stranger
+from ..wire.limits import PROVIDERS_MAX
 from .child_process import check_program, replace_us
 from .exit_codes import ExitCode
 from .front import say
@@ -132,8 +132,8 @@ def parties_of(options: argparse.Namespace) -> int:
     found = options.parties if options.expect is None else len(options.expect)
     if found is None:
         raise UsageError("how many have to come is missing: --parties N, or --expect NAMES")
-    if not 1 <= found <= PARTIES_MAX:
-        raise UsageError(f"--parties is {found}; it must be 1 to {PARTIES_MAX}")
+    if not 1 <= found <= PROVIDERS_MAX:
+        raise UsageError(f"--parties is {found}; it must be 1 to {PROVIDERS_MAX}")
     return int(found)
 
 

@@ -24,9 +24,9 @@ from .. import Lock, PeerProtocolError, Session, UsageError, connect
 from ..drivers.connection import TIMEOUT_S
 from ..errors import GroupServiceError
 from ..recipes.elections import election_line
-from ..recipes.semaphores import PERMITS_MAX
 from ..sansio.arguments import recipe_name
 from ..sansio.contending import Line
+from ..wire.limits import PROVIDERS_MAX
 from .advice import explained
 from .child_process import check_program, fill_standard_streams
 from .exit_codes import ExitCode, code_of
@@ -205,8 +205,8 @@ def _first_in_line(lock: Lock) -> str:
 
 def _lock(options: argparse.Namespace) -> int:
     recipe_name(options.name, _kind(options))
-    if options.slots == 0 or (options.slots or 0) > PERMITS_MAX:
-        raise UsageError(f"--slots is {options.slots}; it must be 1 to {PERMITS_MAX}")
+    if options.slots == 0 or (options.slots or 0) > PROVIDERS_MAX:
+        raise UsageError(f"--slots is {options.slots}; it must be 1 to {PROVIDERS_MAX}")
     return _run(options, _hold_lock, kind="lock", kills=options.on_lost == "kill")
 
 
