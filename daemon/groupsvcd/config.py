@@ -33,8 +33,13 @@ from .io.addresses import multicast_address, problem_with_peer_address
 from .key_options import KEY_TABLES, judge_keys, read_key_file, table_from_text, table_of_keys
 
 ENVIRONMENT_PREFIX = "GROUPSVC_"
-CLIENT_VARIABLES = frozenset({"GROUPSVC_ADDRESS", "GROUPSVC_CONFIG", "GROUPSVC_KEYS"})
-"""Variables that begin like ours and are meant for others: clients, and the command line."""
+CLIENT_VARIABLES = frozenset(
+    f"GROUPSVC_{name}"
+    for name in (
+        "ADDRESS", "CONFIG", "KEYS", "LOCK", "ELECTION", "FENCE", "BARRIER", "PARTIES", "RANK"
+    )
+)  # fmt: skip
+"""Variables that begin like ours and are meant for others: clients, the command line, and what that runs."""
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 JOURNAL_LEVELS = ("batch", "full")

@@ -1,8 +1,23 @@
-"""What the ``groupsvc`` command returns to the shell. Scripts rely on these: a number is never reused."""
+"""What the ``groupsvc`` command returns to the shell. Scripts rely on these: a number is never reused.
+
+A command that runs another one returns that one's code. What it says of itself when that has begun, or might have been
+wanted not to begin, is above 120, where programs seldom have codes of their own.
+"""
 
 from __future__ import annotations
 
 import enum
+
+from ..errors import (
+    DaemonUnreachable,
+    GroupServiceError,
+    JoinRejected,
+    NoSuchGroup,
+    OutcomeUnknown,
+    PeerProtocolError,
+    Rejected,
+    UsageError,
+)
 
 
 class ExitCode(enum.IntEnum):
@@ -18,6 +33,11 @@ class ExitCode(enum.IntEnum):
     PROTOCOL = 7  # the other side sent something that is no answer
     OUTPUT = 8  # the answer came but could not be written
     REJECTED = 9  # the group voted against it; it did not happen
+    BROKEN = 123  # a barrier: somebody who had come died or gave up
+    LATE = 124  # a lock, a lead, a barrier: not in time; ``timeout`` has the same number
+    LOST = 125  # the lock or the lead was lost, and the command was ended
+    NOT_EXECUTABLE = 126  # the command cannot be run; shells have the same number
+    NO_COMMAND = 127  # there is no such command; shells have the same number
 
 
 EXIT_CODES_TEXT = """exit codes:
@@ -31,4 +51,25 @@ EXIT_CODES_TEXT = """exit codes:
   7  the answer was not understood (other version?)
   8  the answer could not be written
   9  the group voted against it; it did not happen
+  123  the barrier is broken: somebody who had come died or gave up
+  124  the lock or the lead was not to be had in time, or not all came to the barrier
+  125  the lock or the lead was lost, and the command was ended
+  126  the command cannot be run
+  127  there is no such command
 """
+
+_CODE_OF: tuple[tuple[type[GroupServiceError], ExitCode], ...] = (
+    (UsageError, ExitCode.USAGE),
+    (DaemonUnreachable, ExitCode.UNREACHABLE),
+    (NoSuchGroup, ExitCode.NOT_FOUND),
+    (Rejected, ExitCode.REJECTED),
+    (JoinRejected, ExitCode.REJECTED),
+    (OutcomeUnknown, ExitCode.UNKNOWN),
+    (PeerProtocolError, ExitCode.PROTOCOL),
+    (GroupServiceError, ExitCode.FAILED),
+)
+
+
+def code_of(error: GroupServiceError) -> ExitCode:
+    """What a command returns that failed with this."""
+    return next(code for kind, code in _CODE_OF if isinstance(error, kind))

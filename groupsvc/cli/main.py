@@ -12,39 +12,31 @@ import sys
 from collections.abc import Sequence
 
 from .. import __version__
-from ..errors import (
-    DaemonUnreachable,
-    GroupServiceError,
-    JoinRejected,
-    NoSuchGroup,
-    OutcomeUnknown,
-    PeerProtocolError,
-    Rejected,
-    UsageError,
-)
+from ..errors import GroupServiceError
 from ..sansio.arguments import group_name
-from . import domain_commands, group_changes, group_questions, keygen, watching
+from . import barrier_command, domain_commands, group_changes, group_questions, keygen, lock_commands, watching
 from .advice import explained
-from .exit_codes import EXIT_CODES_TEXT, ExitCode
+from .child_process import NotStarted
+from .exit_codes import EXIT_CODES_TEXT, ExitCode, code_of
 from .options import Command
 from .tables import one_line
 
-_CODE_OF: tuple[tuple[type[GroupServiceError], ExitCode], ...] = (
-    (UsageError, ExitCode.USAGE),
-    (DaemonUnreachable, ExitCode.UNREACHABLE),
-    (NoSuchGroup, ExitCode.NOT_FOUND),
-    (Rejected, ExitCode.REJECTED),
-    (JoinRejected, ExitCode.REJECTED),
-    (OutcomeUnknown, ExitCode.UNKNOWN),
-    (PeerProtocolError, ExitCode.PROTOCOL),
-    (GroupServiceError, ExitCode.FAILED),
-)
+RUNNING = ("lock", "elect", "barrier")
+"""Commands that run another one."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     parser = _parser()
-    options = parser.parse_args(arguments)
+    typed, argv = cut(sys.argv[1:] if arguments is None else list(arguments))
+    options, unknown = parser.parse_known_args(typed)
+    misplaced = getattr(options, "misplaced", [])
+    if misplaced:
+        whole = f"groupsvc {typed[0]} {options.name} -- {misplaced[0]}"
+        options.runs.error(f"the command to run stands behind --, as in `{whole}`")
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    options.argv = argv
     command: Command | None = options.command
     if command is None:
         parser.print_help(sys.stderr)
@@ -53,11 +45,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(options, "group"):  # before anybody is asked: the same mistake has the same answer everywhere
             group_name(options.group, may_be_reserved=True)
         code = command(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it may have been closed by who started us
+            sys.stdout.flush()
         return code
+    except NotStarted as error:
+        print(one_line(f"groupsvc: {error}"), file=sys.stderr)
+        return error.code
     except GroupServiceError as error:
         print(one_line(f"groupsvc: {explained(error, options)}"), file=sys.stderr)
-        return next(code for kind, code in _CODE_OF if isinstance(error, kind))
+        return code_of(error)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # `groupsvc status | head -1`
@@ -67,6 +63,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         print(f"groupsvc: the answer could not be written: {error.strerror}", file=sys.stderr)
         return ExitCode.OUTPUT
+
+
+def cut(typed: list[str]) -> tuple[list[str], list[str]]:
+    """What is ours, and behind the first ``--`` the command to run, if this is a command that runs one."""
+    if not typed or typed[0] not in RUNNING or "--" not in typed:
+        return typed, []
+    place = typed.index("--")
+    return typed[:place], typed[place + 1 :]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -79,6 +83,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"groupsvc {__version__}")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for family in (domain_commands, group_questions, watching, group_changes, keygen):
+    for family in (domain_commands, group_questions, watching, group_changes, lock_commands, barrier_command, keygen):
         family.add(commands)
     return parser

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..drivers.connection import TIMEOUT_S
 from ..wire.limits import GROUP_NAME_CHARS_MAX, TIMEOUT_S_MAX
-from .exit_codes import EXIT_CODES_TEXT, ExitCode
+from .exit_codes import EXIT_CODES_TEXT
 
-Command = Callable[[argparse.Namespace], ExitCode]
+Command = Callable[[argparse.Namespace], int]
 
 if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -29,6 +29,36 @@ def asking(commands: Commands, name: str, command: Command, *, help: str, exampl
         epilog=f"example:\n  {example}\n\n{EXIT_CODES_TEXT}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    _reaching(parser)
+    parser.add_argument(
+        "--timeout", type=timeout, default=TIMEOUT_S, metavar="S", help=f"seconds to wait (default {TIMEOUT_S:g})"
+    )
+    parser.add_argument("--json", action="store_true", help="print an object for programs")
+    parser.set_defaults(command=command)
+    return parser
+
+
+def running(
+    commands: Commands, name: str, command: Command, *, help: str, description: str, usage: str, example: str
+) -> argparse.ArgumentParser:
+    """A command that runs another one, which stands behind ``--``; ``main`` puts that into ``options.argv``."""
+    parser = commands.add_parser(
+        name,
+        help=help,
+        usage=f"groupsvc {name} {usage}",
+        description=description,
+        epilog=f"example:\n  {example}\n\n{EXIT_CODES_TEXT}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", type=readable, metavar="NAME", help=argparse.SUPPRESS)
+    parser.add_argument("misplaced", nargs="*", default=[], help=argparse.SUPPRESS)
+    _reaching(parser)
+    parser.set_defaults(command=command, runs=parser)
+    return parser
+
+
+def _reaching(parser: argparse.ArgumentParser) -> None:
+    """Which daemon, and how."""
     parser.add_argument(
         "--address", help="client socket of the daemon (default: GROUPSVC_ADDRESS, else this node's daemon)"
     )
@@ -38,12 +68,6 @@ def asking(commands: Commands, name: str, command: Command, *, help: str, exampl
         metavar="FILE",
         help="key file for a daemon on another machine, or none (default: GROUPSVC_KEYS)",
     )
-    parser.add_argument(
-        "--timeout", type=timeout, default=TIMEOUT_S, metavar="S", help=f"seconds to wait (default {TIMEOUT_S:g})"
-    )
-    parser.add_argument("--json", action="store_true", help="print an object for programs")
-    parser.set_defaults(command=command)
-    return parser
 
 
 def _key_file(text: str) -> str | Literal[False]:

@@ -16,13 +16,13 @@ from types import TracebackType
 from typing import Literal
 
 from ..drivers.loop_pump import LoopPump
-from ..errors import GroupServiceError, UsageError
+from ..errors import GroupServiceError, TimedOut, UsageError
 from ..holding import HeldInTurn
 from ..sansio import arguments as check
 from ..sansio.contending import Contender, Line, without_keepers
 from ..views import Provider
 from .looking import aio_providers_of
-from .turns import Turn, Turns
+from .turns import Attempt, Trial, Turn, Turns
 
 OnLost = Literal["cancel", "event"]
 
@@ -47,6 +47,10 @@ class Lock(Turns[LoopPump, asyncio.Event]):
         """Wait for my turn; False if it does not come in time: then I have left the line."""
         return await self._acquired(timeout) is not None
 
+    async def try_acquire(self, timeout: float | None = None) -> bool:
+        """Have it if it is free, and wait for no other holder; ``TimedOut`` if the daemon does not say so in time."""
+        return await self._made(self._attempt(timeout, Trial)) is not None
+
     async def release(self) -> None:
         """Give it back; ``LockLost`` if it was lost meanwhile, ``UsageError`` if it is not held here at all."""
         self._pump.check_usable()
@@ -61,13 +65,17 @@ class Lock(Turns[LoopPump, asyncio.Event]):
             raise turn.contender.lost()
 
     async def _acquired(self, timeout: float | None) -> Turn[asyncio.Event] | None:
-        attempt = self._attempt(timeout)
+        return await self._made(self._attempt(timeout))
+
+    async def _made(self, attempt: Attempt[asyncio.Event] | None) -> Turn[asyncio.Event] | None:
+        """What comes of an attempt."""
         if attempt is None:
             return self._mine("that it is held")
         try:
             await self._pump.finish(attempt.contender.start, attempt.wait)
-            if await self._pump.wait_until(attempt.is_decided, attempt.until):
-                self._take(attempt, asyncio.Event(), asyncio.Event())
+            if not await self._pump.wait_until(attempt.is_decided, attempt.until):
+                raise TimedOut
+            self._take(attempt, asyncio.Event(), asyncio.Event())
         except GroupServiceError as error:
             attempt.raise_unless_late(error)
         finally:

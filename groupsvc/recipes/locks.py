@@ -16,13 +16,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ..attributes import GroupAttributes
-from ..errors import GroupServiceError
+from ..errors import GroupServiceError, TimedOut
 from ..holding import HeldInTurn
 from ..sansio import arguments as check
 from ..sansio.contending import Contender, Line, is_first, without_keepers
 from ..views import Provider
 from .looking import providers_of
-from .turns import Turn, Turns
+from .turns import Attempt, Trial, Turn, Turns
 
 if TYPE_CHECKING:
     from ..drivers.pump import Pump
@@ -48,6 +48,10 @@ class Lock(Turns["Pump", threading.Event]):
         """Wait for my turn; False if it does not come in time: then I have left the line."""
         return self._acquired(timeout) is not None
 
+    def try_acquire(self, timeout: float | None = None) -> bool:
+        """Have it if it is free, and wait for no other holder; ``TimedOut`` if the daemon does not say so in time."""
+        return self._made(self._attempt(timeout, Trial)) is not None
+
     def release(self) -> None:
         """Give it back; ``LockLost`` if it was lost meanwhile, ``UsageError`` if it is not held here at all."""
         self._pump.check_usable()
@@ -62,13 +66,17 @@ class Lock(Turns["Pump", threading.Event]):
             raise turn.contender.lost()
 
     def _acquired(self, timeout: float | None) -> Turn[threading.Event] | None:
-        attempt = self._attempt(timeout)
+        return self._made(self._attempt(timeout))
+
+    def _made(self, attempt: Attempt[threading.Event] | None) -> Turn[threading.Event] | None:
+        """What comes of an attempt."""
         if attempt is None:
             return self._mine("that it is held")
         try:
             self._pump.finish(attempt.contender.start, attempt.wait)
-            if self._pump.wait_until(attempt.is_decided, attempt.until):
-                self._pump.do(lambda: self._take(attempt, threading.Event(), threading.Event()))
+            if not self._pump.wait_until(attempt.is_decided, attempt.until):
+                raise TimedOut
+            self._pump.do(lambda: self._take(attempt, threading.Event(), threading.Event()))
         except GroupServiceError as error:
             attempt.raise_unless_late(error)
         finally:

@@ -94,6 +94,22 @@ class Attempt(Generic[E]):
             raise error
 
 
+class Trial(Attempt[E]):
+    """An attempt that waits for the daemon's answer, and for no other holder."""
+
+    def is_decided(self) -> bool:
+        """Whether somebody vouches for the line, so that it is known whose turn it is."""
+        return self.contender.knows_its_turn(clock.now()) or self.contender.membership.has_ended
+
+    def raise_unless_late(self, error: GroupServiceError) -> None:
+        """There is nothing that one could be late for."""
+        if isinstance(error, TimedOut):
+            text = f"nobody said within {self.wait:g} s whether {self._line.what} is free"
+            raise TimedOut(text, group=self._line.group, advice="try again") from error
+        super().raise_unless_late(error)
+        raise error
+
+
 class Turns(ABC, Generic[P, E]):
     """Those of one object, for both drivers."""
 
@@ -113,17 +129,19 @@ class Turns(ABC, Generic[P, E]):
 
     # --- Having a turn ---
 
-    def _attempt(self, timeout: float | None) -> Attempt[E] | None:
+    def _attempt(self, timeout: float | None, kind: type[Attempt[E]] = Attempt) -> Attempt[E] | None:
         """To have a turn; None if this owner has one already, and now once more."""
         wait = check.seconds(timeout, self._default_timeout)
         self._pump.check_usable()
         asking.check_may_wait(f"for {self._line.what}", self._line.group, is_callback=self._pump.is_callback)
-        return None if self._again() else Attempt(self._pump.machine, self._line, wait)
+        return None if self._again() else kind(self._pump.machine, self._line, wait)
 
     def _take(self, attempt: Attempt[E], lost: E, suspended: E) -> None:
-        """The turn has come, or the place in line is lost."""
+        """It is decided: the turn has come, or it has not, or the place in line is lost."""
         if attempt.contender.membership.has_ended:
             raise attempt.contender.not_had()
+        if not attempt.contender.has_had_turn:
+            return
         attempt.turn = turn_of(self._pump, attempt.contender, lost, suspended, self._owner())
         self._turns.append(attempt.turn)
 

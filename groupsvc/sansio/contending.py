@@ -90,6 +90,7 @@ class Contender:
     def __init__(self, machine: SessionMachine, line: Line) -> None:
         self.line = line
         self.fence = 0
+        self.has_had_turn = False
         self.was_withdrawn = False
         self._machine = machine
         self._call: Call | None = None
@@ -127,8 +128,13 @@ class Contender:
         assert membership.me is not None
         if self.line.rule(without_keepers(view.providers), membership.me):
             self.fence = view.fence
+            self.has_had_turn = True
             return True
         return False
+
+    def knows_its_turn(self, now: float) -> bool:
+        """Whether somebody vouches for the line, so that it is known whether it is its turn."""
+        return self.has_turn(now) or (not self.membership.has_ended and self._machine.valid_for(now) > 0)
 
     @property
     def has_lost(self) -> bool:

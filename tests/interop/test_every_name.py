@@ -187,6 +187,7 @@ async def locks(name: str, one: Used, two: Used) -> None:
         assert held.suspended is here.suspended
         assert here.valid_for > 0
         assert not await there.acquire(timeout=0.1)
+        assert not await there.try_acquire()
     assert await there.acquire()
     assert held.fence < there.fence
     await there.release()
@@ -197,7 +198,7 @@ async def what_is_like_locks(driver: Driver, name: str, one: Used, two: Used) ->
     here, there = one.semaphore(name, 2), two.semaphore(name, permits=2)
     assert 2 == here.permits
     assert await here.acquire()
-    assert await there.acquire()
+    assert await there.try_acquire()
     assert not await here.acquire(timeout=0.1)
     for semaphore in (here, there):
         semaphore.check()

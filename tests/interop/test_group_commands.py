@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -17,6 +16,8 @@ from groupsvc import Answer, Failing, Group, GroupAttributes, Message, Phases, P
 from groupsvc.cli.exit_codes import ExitCode
 from groupsvc.testing import LocalDomain
 
+from .typed_commands import command, environment, groupsvc
+
 WAIT_S = 20.0
 VOTED = GroupAttributes(state_phases=Phases.N, message_phases=Phases.N, time_limit=5.0)
 
@@ -27,27 +28,6 @@ with groupsvc.connect(sys.argv[1]) as session, session.join(sys.argv[2], name=sy
     for event in group.events():
         pass
 """
-
-
-def environment(domain: LocalDomain, node: str) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "GROUPSVC_ADDRESS": domain.address(node),
-    }
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "groupsvc.cli", *arguments]
-
-
-def groupsvc(domain: LocalDomain, *arguments: str, node: str = "n2") -> subprocess.CompletedProcess[str]:
-    """Run it, as at a shell of ``node``; whatever happens, no stack trace."""
-    ended = subprocess.run(
-        command(*arguments), capture_output=True, text=True, timeout=WAIT_S, env=environment(domain, node)
-    )
-    assert "Traceback" not in ended.stderr, ended.stderr
-    return ended
 
 
 def found(domain: LocalDomain, *arguments: str) -> Any:

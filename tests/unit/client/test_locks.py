@@ -82,6 +82,35 @@ def test_nobody_is_told_that_it_is_his_turn_while_nobody_vouches_for_it(daemon: 
         assert 0 == in_line(daemon)
 
 
+def test_who_tries_has_what_is_free_and_waits_for_no_holder(daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
+    assert session.lock("b").try_acquire() is True
+    held_by_another(daemon)
+    lock = session.lock("a")
+    assert lock.try_acquire(PATIENCE_S) is False
+    assert not lock.is_held
+    daemon.wait_for(wire.GoodbyeAsk)
+    assert 1 == in_line(daemon)
+
+
+def test_who_tries_is_not_told_that_others_hold_what_nobody_vouches_for(daemon: DaemonOnASocket) -> None:
+    daemon.memory.good_for = 0.0
+    with groupsvc.connect(daemon.address) as session:
+        with pytest.raises(groupsvc.TimedOut, match=r"nobody said within 0.2 s whether lock 'a' is free"):
+            session.lock("a").try_acquire(timeout=0.2)
+        daemon.wait_for(wire.GoodbyeAsk)
+        assert 0 == in_line(daemon)
+
+
+def test_in_asyncio_who_tries_waits_for_no_holder(daemon: DaemonOnASocket) -> None:
+    async def story() -> None:
+        async with aio.connect(daemon.address) as session:
+            assert await session.lock("b").try_acquire() is True
+            assert await session.lock("a").try_acquire(PATIENCE_S) is False
+
+    held_by_another(daemon)
+    asyncio.run(asyncio.wait_for(story(), PATIENCE_S))
+
+
 def test_a_broken_connection_that_comes_back_costs_nothing(daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
     """SUSPENDED, then RESUMED: the same fence, never lost; and who waited waits on."""
     states: list[str] = []

@@ -91,6 +91,8 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
         "GROUPSVC_FORM_WITHOUT": "n1, n3",
         "GROUPSVC_STATE_DIRECTORY": "/var/lib/other",
         "GROUPSVC_ADDRESS": "ipc:///for/clients/only.sock",
+        "GROUPSVC_LOCK": "of/the/command/that/started/us",
+        "GROUPSVC_FENCE": "17",
         "HOME": "/root",
     }
     made = loaded(tmp_path, 'node = "n1"' + THREE, environment)
