@@ -115,7 +115,7 @@ class Sum:
         return lines
 
 
-_COUNTS = [field.name for field in attrs.fields(Sum) if field.type == "int"]
+_COUNTS = [name for name, value in attrs.asdict(Sum()).items() if isinstance(value, int)]
 
 
 def sums(file: Path) -> dict[str, Sum]:
