@@ -25,6 +25,7 @@ from groupsvc.wire.notices import (
     Emptied,
     Ended,
     Failing,
+    Fenced,
     Joined,
     Left,
     PhaseOpened,
@@ -530,6 +531,8 @@ class LocalGroup:
                 self.barriers.drop(notice.provider[2])
             elif isinstance(notice, Left):
                 self._part_with(notice)
+            elif isinstance(notice, Fenced) and notice.tail_may_be_lost:
+                self._groups.quorum_was_lost(self, notice.seq)
             elif isinstance(notice, Emptied):
                 self._dissolve()
 
