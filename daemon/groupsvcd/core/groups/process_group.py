@@ -552,10 +552,11 @@ class ProcessGroup:
         self._told.append(Joined(self.seq, tuple(self.providers[one.id] for one in joining), self.fence))
 
     def _remove(self, subject: Subject) -> None:
-        leaving = tuple(one for one in subject.leaving if one in self.providers)
+        leaving = subject.leaving
         codes = dict(zip(subject.leaving, subject.codes, strict=False))
         alike: dict[tuple[Cause, int], list[ProviderId]] = {}  # one notice for all who leave in the same way
-        for provider in leaving:
+        for provider in leaving:  # one ballot runs at a time, and only ballots remove anybody
+            invariant(provider in self.providers, f"{provider} leaves and is no provider, or not any more")
             cause = self.failing[provider][0] if subject.kind == "failure" else subject.cause
             assert cause is not None
             alike.setdefault((cause, codes.get(provider, subject.code)), []).append(provider)
