@@ -31,7 +31,11 @@ class Provider:
 
 @attrs.frozen
 class View:
-    """The group after entry ``seq``; providers in the order they joined, the oldest first."""
+    """The group after entry ``seq``; providers in the order they joined, the oldest first.
+
+    ``quorum_lost_seq`` is the entry with which the group last went on after it had lost its quorum
+    (``on_quorum_lost="continue"``): what somebody was told before it may be missing. 0: never.
+    """
 
     seq: int
     fence: int
@@ -40,6 +44,7 @@ class View:
     state_version: int
     default_vote: Vote
     _numbering: Numbering = attrs.field(default=NOT_KNOWN, eq=False, repr=False)
+    quorum_lost_seq: int = 0
 
     @property
     def position(self) -> Position:

@@ -79,6 +79,7 @@ def view_object(view: View) -> dict[str, object]:
         **in_json("state", view.state),
         "state_version": view.state_version,
         "default_vote": view.default_vote.name,
+        "quorum_lost_seq": view.quorum_lost_seq,
     }
 
 
@@ -116,6 +117,8 @@ def member_lines(group: str, view: View) -> list[str]:
     """The providers as a table, with what the group agrees on above it."""
     noun = "provider" if len(view.providers) == 1 else "providers"
     head = f"{group}: {len(view.providers)} {noun}, state version {view.state_version}, fence {view.fence}"
+    if view.quorum_lost_seq:
+        head += f"; it went on without its quorum at entry {view.quorum_lost_seq}, and may lack what came before"
     rows = [
         (one.name or "-", one.node, str(one.joined_seq), one.id, shown(one.data) if one.data else "-")
         for one in view.providers

@@ -128,7 +128,7 @@ class Membership:
         self._providers = {one.id: provider_of(one) for one in view.providers}
         return View(
             view.seq, view.fence, tuple(self._providers.values()), view.state, view.state_version,
-            Vote(view.default_vote), self.numbering,
+            Vote(view.default_vote), self.numbering, view.quorum_lost_seq,
         )  # fmt: skip
 
     def applies_to(self, machine: object) -> bool:
@@ -302,7 +302,8 @@ class Membership:
             case notices.StateChanged():
                 self._view = attrs.evolve(view, state=notice.value, state_version=notice.version)
             case notices.Fenced():
-                self._view = attrs.evolve(view, fence=notice.fence)
+                lost_seq = notice.seq if notice.tail_may_be_lost else view.quorum_lost_seq
+                self._view = attrs.evolve(view, fence=notice.fence, quorum_lost_seq=lost_seq)
             case notices.AttributesChanged():
                 self._attributes = {**self._attributes, **dict(notice.changes)}
             case notices.PhaseClosed() | notices.Ended():

@@ -66,6 +66,7 @@ class GroupView(Value):
     state: bytes
     state_version: int
     default_vote: DefaultVote
+    quorum_lost_seq: int = 0  # the newest ``Fenced`` with ``tail_may_be_lost``; 0: there was none
 
 
 class VoteMessage(Value):
@@ -222,9 +223,13 @@ class Emptied(Notice, tag=12):
 
 
 class Fenced(Notice, tag=13):
-    """Another view carries the group: the fence has grown."""
+    """Another view carries the group: the fence has grown.
+
+    ``tail_may_be_lost``: the group had lost its quorum, and goes on with the best that was left of it.
+    """
 
     fence: int
+    tail_may_be_lost: bool = False
 
 
 AnyNotice = (

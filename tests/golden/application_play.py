@@ -162,7 +162,7 @@ class ApplicationPlay(Play):
             case n.Emptied():
                 text = "nobody is left"
             case n.Fenced():
-                text = f"fence {fence(notice.fence)}"
+                text = f"fence {fence(notice.fence)}" + ("; the tail may be lost" if notice.tail_may_be_lost else "")
         return f"{notice.seq}: {text}"
 
     def _learn(self, notice: n.AnyNotice) -> None:

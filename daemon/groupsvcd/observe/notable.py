@@ -31,6 +31,13 @@ NOTABLE: dict[str, tuple[int, Words]] = {
     "isolated": (logging.WARNING, lambda e: "suspended: this node has no lease any more"),
     "rejoined": (logging.INFO, lambda e: "in the domain, with a lease"),
     "down_learned": (logging.WARNING, lambda e: "the others declared this node down; going on as a new incarnation"),
+    "quorum_lost": (
+        logging.WARNING,
+        lambda e: (
+            f"group {e.args['name']!r} had lost its quorum and goes on with what was left of it:"
+            f" entries before {e.seq} that were delivered may be missing"
+        ),
+    ),
     "unwelcome": (logging.WARNING, lambda e: f"{e.args['name']} may not join: {e.args['reason']}"),
     "trouble": (logging.WARNING, lambda e: str(e.args["text"])),
 }

@@ -64,7 +64,7 @@ any_notice = st.one_of(
     st.builds(notices.AttributesChanged, seqs, st.just((("time_limit", 3.0),))),
     st.builds(notices.Responsive, seqs, ids, st.booleans()),
     st.builds(notices.Emptied, seqs),
-    st.builds(notices.Fenced, seqs, seqs),
+    st.builds(notices.Fenced, seqs, seqs, st.booleans()),
 )  # fmt: skip
 families: st.SearchStrategy[Any] = st.sampled_from(["failed", "unknown", "usage"])
 replies = st.one_of(

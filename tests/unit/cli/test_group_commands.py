@@ -11,7 +11,10 @@ from msgspec.structs import replace
 
 from groupsvc.cli import main
 from groupsvc.cli.exit_codes import ExitCode
+from groupsvc.cli.group_questions import member_lines
 from groupsvc.testing.scripted_daemon import ScriptedDaemon, reply_frame
+from groupsvc.views import View
+from groupsvc.voting_words import Vote
 from groupsvc.wire import client_messages as wire
 from groupsvc.wire import notices
 from groupsvc.wire.table_lines import GroupLine
@@ -109,6 +112,16 @@ def test_members_are_a_table_with_the_oldest_first(capsys: pytest.CaptureFixture
     assert ["NAME", "NODE", "JOINED", "ID", "DATA"] == columns.split()
     assert ["anna", "n1", "3", "n1/17/1", "-"] == first.split()
     assert ["bert", "n2", "5", "n2/18/4", "'port", "8080'"] == second.split()
+
+
+def test_members_say_that_the_group_may_lack_something() -> None:
+    """on_quorum_lost="continue": an operator sees it, too."""
+    view = View(9, 1048583, (), b"", 0, Vote.APPROVE, quorum_lost_seq=8)
+    head, _ = member_lines("db", view)
+    assert (
+        "db: 0 providers, state version 0, fence 1048583; it went on without its quorum at entry 8, and may lack"
+        in head
+    )
 
 
 def test_members_are_objects(capsys: pytest.CaptureFixture[str]) -> None:

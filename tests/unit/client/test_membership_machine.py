@@ -109,6 +109,14 @@ class TestViews:
         assert (900, Vote.REJECT) == (membership.view.fence, membership.view.default_vote)
         assert Phases.N is membership.attributes.state_phases
 
+    def test_that_the_quorum_was_lost_stays_in_view(self, line: Line) -> None:
+        """The next view, which has lost nothing, does not hide it."""
+        membership = join(line)
+        assert 0 == membership.view.quorum_lost_seq
+        told(line, 1, notices.Fenced(2, 900, True))
+        told(line, 1, notices.Fenced(4, 901))
+        assert (4, 901, 2) == (membership.view.seq, membership.view.fence, membership.view.quorum_lost_seq)
+
     def test_the_state_goes_with_the_last_provider(self, line: Line) -> None:
         membership = join(line)
         done(line, propose(line, membership, b"x"))

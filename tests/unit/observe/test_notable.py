@@ -24,6 +24,9 @@ EVENTS = [
     (Journal("isolated"), "suspended: this node has no lease any more"),
     (Journal("rejoined"), "in the domain, with a lease"),
     (Journal("down_learned"), "the others declared this node down; going on as a new incarnation"),
+    (Journal("quorum_lost", group=10, seq=8, args={"name": "db"}),
+     "group 'db' had lost its quorum and goes on with what was left of it: entries before 8 that were delivered may be"
+     " missing"),
     (Journal("unwelcome", args={"name": "b", "reason": "because"}), "b may not join: because"),
     (Journal("trouble", args={"text": "50 % of 100 %s"}), "50 % of 100 %s"),
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from groupsvc.wire.notices import (
     Emptied,
     Ended,
     Failing,
+    Fenced,
     Joined,
     Left,
     PhaseOpened,
@@ -508,11 +509,10 @@ class LocalGroup:
             if isinstance(notice, Refused):
                 self._decide((notice.proposal,), notice)
                 continue
-            if isinstance(notice, Joined):
-                self.is_kept = False  # from now on it lives as long as its providers
             if isinstance(notice, PhaseOpened):
                 self._box.empty()
             elif isinstance(notice, Joined):
+                self.is_kept = False  # from now on it lives as long as its providers
                 self._told_in.update(provider.id[2] for provider in notice.providers if provider.node == me)
             for number, listener in list(self._processes.items()):
                 if number in self._told_in:
@@ -530,14 +530,15 @@ class LocalGroup:
                 self.barriers.drop(notice.provider[2])
             elif isinstance(notice, Left):
                 self._part_with(notice)
+            elif isinstance(notice, Fenced) and notice.tail_may_be_lost:
+                self._groups.quorum_was_lost(self, notice.seq)
             elif isinstance(notice, Emptied):
                 self._dissolve()
 
     def _decide(self, proposals: Sequence[ProposalId], how: Ended | Refused) -> None:
         for node, incarnation, number in proposals:
             if (node, incarnation) == self._groups.me:
-                decided = self._proposals.pop(number, None)
-                if decided is not None:
+                if (decided := self._proposals.pop(number, None)) is not None:
                     decided(how)
 
     def _turn_away(self, ended: Ended) -> None:

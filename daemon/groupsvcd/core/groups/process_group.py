@@ -97,6 +97,7 @@ class ProcessGroup:
         self.queue: list[Pending] = []
         self.ballot: Ballot | None = None
         self.fence = 0
+        self.quorum_lost_seq = 0  # the newest view that may lack what was delivered
         self.ready: dict[Literal["joins", "leaves"], int] = {"joins": 0, "leaves": 0}  # what was batched until there
         self.ledger = Ledger()
         self.archive = Archive() if self.rules.has_machines else None
@@ -109,8 +110,9 @@ class ProcessGroup:
     def view(self) -> GroupView:
         """Everything a member sees, as of now."""
         return GroupView(
-            self.seq, self.fence, tuple(self.providers.values()), self.state, self.state_version, self.default_vote
-        )
+            self.seq, self.fence, tuple(self.providers.values()), self.state, self.state_version, self.default_vote,
+            self.quorum_lost_seq,
+        )  # fmt: skip
 
     @property
     def living(self) -> int:
@@ -178,7 +180,8 @@ class ProcessGroup:
         self._begin(seq)
         if isinstance(control, ViewStarted):
             self.fence = max(control.fence, self.fence + 1)  # more may have come and gone than a view has numbers for
-            self._told.append(Fenced(seq, self.fence))
+            self.quorum_lost_seq = seq if control.tail_may_be_lost else self.quorum_lost_seq
+            self._told.append(Fenced(seq, self.fence, control.tail_may_be_lost))
             if control.tail_may_be_lost or self.rules.is_fast:
                 self.rounds.go_on_from(self.fence)
         elif isinstance(control, NodeInserted):
@@ -210,7 +213,7 @@ class ProcessGroup:
             self.ballot, self.fence, self.ready["joins"], self.ready["leaves"], self.ledger.outcomes,
             self.has_ended, self._founding, tuple(self.held_back),
             None if self.archive is None else self.archive.stored(), tuple(self.nodes),
-            tuple(self.unresponsive[one] for one in silent), self.rounds.stored(),
+            tuple(self.unresponsive[one] for one in silent), self.rounds.stored(), self.quorum_lost_seq,
         )  # fmt: skip
         return encode_group(stored)
 
@@ -218,7 +221,7 @@ class ProcessGroup:
         """Become what a snapshot was taken of."""
         stored = decode_group(state)
         self.rules = Rules(stored.attributes)
-        self.seq, self.fence = stored.seq, stored.fence
+        self.seq, self.fence, self.quorum_lost_seq = stored.seq, stored.fence, stored.quorum_lost_seq
         self.providers = {provider.id: provider for provider in stored.providers}
         self.failing = dict(stored.failing)
         self.unresponsive = {
@@ -549,10 +552,11 @@ class ProcessGroup:
         self._told.append(Joined(self.seq, tuple(self.providers[one.id] for one in joining), self.fence))
 
     def _remove(self, subject: Subject) -> None:
-        leaving = tuple(one for one in subject.leaving if one in self.providers)
+        leaving = subject.leaving
         codes = dict(zip(subject.leaving, subject.codes, strict=False))
         alike: dict[tuple[Cause, int], list[ProviderId]] = {}  # one notice for all who leave in the same way
-        for provider in leaving:
+        for provider in leaving:  # one ballot runs at a time, and only ballots remove anybody
+            invariant(provider in self.providers, f"{provider} leaves and is no provider, or not any more")
             cause = self.failing[provider][0] if subject.kind == "failure" else subject.cause
             assert cause is not None
             alike.setdefault((cause, codes.get(provider, subject.code)), []).append(provider)

@@ -172,6 +172,14 @@ class ProcessGroups:
         local.lost(LAGGED)
         self._nodes.leave(local.name, local)
 
+    def quorum_was_lost(self, local: LocalGroup, seq: int) -> None:
+        """With this entry it goes on, perhaps without what was delivered: the operators of all who carry it are told.
+
+        Who is still on its way to its own insertion hears of old times, and says nothing.
+        """
+        if local.is_in:
+            self.turn.journal("quorum_lost", group=local.id, seq=seq, name=local.name)
+
     def submit(self, local: LocalGroup, bodies: Sequence[bytes]) -> int:
         """Submit entries; the number of the first, 0 if there is no room now."""
         return self._nodes.submit(local.name, bodies)

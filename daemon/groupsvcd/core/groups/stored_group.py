@@ -40,6 +40,7 @@ class StoredGroup(msgspec.Struct, frozen=True, array_like=True):
     nodes: tuple[NodeId, ...] = ()
     unresponsive_since: tuple[int, ...] = ()
     rounds: StoredRounds | None = None
+    quorum_lost_seq: int = 0
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")

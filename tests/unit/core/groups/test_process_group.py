@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from groupsvc.wire.notices import (
+    AnyNotice,
     Emptied,
     Ended,
     Failing,
@@ -524,6 +526,24 @@ def test_the_fence_grows_also_after_more_changes_in_one_view_than_a_view_has_num
     (fenced,) = group.control(2, ViewStarted(6, "A", (), 1, 6 << 20))
     assert isinstance(fenced, Fenced)
     assert before < group.fence == fenced.fence
+
+
+def test_a_view_that_may_have_lost_entries_is_told_and_remembered() -> None:
+    """GS-11, on_quorum_lost="continue": also to who begins with a checkpoint. Older forms can be read."""
+    group = ProcessGroup({})
+    first = group.control(1, ViewStarted(5, "A", (), 1, 5 << 20))
+    forced = group.control(2, ViewStarted(6, "A", (), 1, 6 << 20, True))
+    after = group.control(3, ViewStarted(7, "A", (), 1, 7 << 20))
+    assert [False, True, False] == [
+        one.tail_may_be_lost for one in (*first, *forced, *after) if isinstance(one, Fenced)
+    ]
+    copy = ProcessGroup({})
+    copy.restore(group.snapshot())
+    assert 2 == group.view.quorum_lost_seq == copy.view.quorum_lost_seq
+    assert Fenced(3, 900) == msgspec.msgpack.decode(msgspec.msgpack.encode([13, 3, 900]), type=AnyNotice)
+    older = msgspec.msgpack.encode(msgspec.msgpack.decode(group.snapshot())[:-1])
+    copy.restore(older)
+    assert 0 == copy.view.quorum_lost_seq
 
 
 def test_the_fence_grows_with_every_change_of_the_list_and_with_every_view() -> None:

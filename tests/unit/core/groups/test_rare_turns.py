@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from groupsvc.wire.notices import AttributesChanged, Emptied, Ended, Joined, Left, PhaseOpened, Refused
 from groupsvcd.core.groups import commands as cmd
@@ -10,6 +11,7 @@ from groupsvcd.core.groups.commands import BY_DEFAULT
 from groupsvcd.core.groups.papers import Paper
 from groupsvcd.core.groups.process_group import ProcessGroup
 from groupsvcd.core.groups.rules import CHANGEABLE
+from groupsvcd.core.invariants import InvariantBroken
 from groupsvcd.core.nodegroups.controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed
 from groupsvcd.core.views import AttributeValue
 
@@ -40,6 +42,26 @@ def test_a_joiner_that_dies_with_its_process_and_then_with_its_node_counts_once(
     group.vote(A1="approve")
     assert "A1 C1" == group.names
     assert [(process("B1"),)] == [ended.outcome.left_out for ended in group.told(Ended)]
+
+
+@pytest.mark.parametrize("leaving", ["D1", "B1 B1"])
+@pytest.mark.parametrize("kind", ["leave", "expel", "failure"])
+def test_nobody_is_shown_leaving_who_did_not_join_or_has_left(kind: str, leaving: str) -> None:
+    """GS-30. No story leads there: a copy that comes to it has a wrong state, and must not tell it to anybody."""
+    group = _assembly("A1", "B1", "C1", leave_phases="n", failure_phases="n")
+    if kind == "leave":
+        group.leave("B1")
+    elif kind == "expel":
+        group.expel("A1", "B1")
+    else:
+        group.die("B1")
+    ballot = group.group.ballot
+    assert ballot is not None
+    ballot.subject = replace(ballot.subject, leaving=tuple(map(process, leaving.split())))
+    group.group.failing[process("D1")] = ("failure", 1)
+    with pytest.raises(InvariantBroken, match="leaves and is no provider"):
+        group.vote(A1="approve", B1="approve", C1="approve")
+    assert [] == group.told(Left)
 
 
 @pytest.mark.parametrize("how", [NodeRemoved(("B", 1)), NodesFailed((("B", 1),))])
