@@ -102,15 +102,14 @@ class Gathering:
         known = self._waiters[barrier]
         for stale in [provider for provider, waiter in known.items() if waiter.round < number]:
             del known[stale]
-        if not known:
-            del self._waiters[barrier]
-            self._opened_at.pop(barrier, None)
-            return
         here = self._present(barrier, number)
         verdict = self._verdict(here) if here else None
         if verdict is None:
             for gone in [one for one in here if not group.has_a_say(one)]:
                 del known[gone]  # its place is free again
+            if not known:
+                del self._waiters[barrier]
+                self._opened_at.pop(barrier, None)
             return
         self._rule_at[barrier] = now + RULE_AGAIN_S
         waited = now - self._opened_at.get(barrier, (0, now))[1]
