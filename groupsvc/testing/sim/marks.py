@@ -25,7 +25,7 @@ ENGINE_MARKS: tuple[str, ...] = (
 """What the engines must have done at least once; grows with the protocol."""
 
 GROUP_MARKS: tuple[str, ...] = (
-    "fast-left-out", "fast-not-carried", "gap-asked-on", "group-synced", "sync-converted", "group-backlog",
+    "fast-left-out", "fast-not-carried", "group-synced", "sync-converted", "group-backlog",
     "group-closed", "group-complaint", "group-continued", "group-dropped", "group-forced", "group-formed",
     "group-ghost", "group-given-up", "group-handover", "group-insert", "group-lagged", "group-leader-refused",
     "group-not-leader", "group-orphan", "group-prescreened", "group-promoted", "group-recovered", "group-relayed",
@@ -56,6 +56,7 @@ BARRIER_MARKS: tuple[str, ...] = (
 
 RARE_MARKS: tuple[str, ...] = (
     "checkpoint-does-not-add-up", "checkpoint-fetch-given-up", "checkpoint-from-many", "chosen-log-lost",
+    "gap-asked-on",
     "group-begin-refused", "group-cannot-serve", "group-damaged", "group-goes-back", "group-machine-late",
     "group-no-disk",
     "group-server-unable", "group-superseded", "group-tail-lost", "group-too-old",

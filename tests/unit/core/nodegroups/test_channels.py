@@ -44,13 +44,16 @@ class Channelled(Carriers):
     channel: Channel = staticmethod(_at_once)
 
     def _execute(self, name: str, effects: Iterable[Effect]) -> None:
-        engine, direct, multicasts = self.engines[name], [], []
+        engine = self.engines[name]
+        direct: list[Effect] = []
+        multicasts: list[Multicast] = []
         for effect in effects:
-            is_ours = isinstance(effect, Multicast) and effect.topic != DOMAIN_TOPIC
-            (multicasts if is_ours else direct).append(effect)
+            if isinstance(effect, Multicast) and effect.topic != DOMAIN_TOPIC:
+                multicasts.append(effect)
+            else:
+                direct.append(effect)
         super()._execute(name, direct)
         for multicast in multicasts:
-            assert isinstance(multicast, Multicast)
             frame = PeerFrame(name, engine.incarnation, engine.domain, (multicast.message,))
             for place, other in enumerate(self._audience(name, multicast.topic)):
                 for after in self.channel(place):
