@@ -1,0 +1,24 @@
+"""groupsvc for Spark: tasks that wait for each other, without a job per step.
+
+    from groupsvc.spark import barrier_task
+
+Nothing here imports pyspark until it is used.
+"""
+
+from __future__ import annotations
+
+from .errors import Fenced, NotStarted, TasksBroken
+from .reaching import Via
+from .rendezvous import Rendezvous
+from .tasks import BarrierTask, TaskReleased, barrier_task
+
+__all__ = [
+    "BarrierTask",
+    "Fenced",
+    "NotStarted",
+    "Rendezvous",
+    "TaskReleased",
+    "TasksBroken",
+    "Via",
+    "barrier_task",
+]
