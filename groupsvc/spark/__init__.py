@@ -7,6 +7,7 @@ Nothing here imports pyspark until it is used.
 
 from __future__ import annotations
 
+from .driver_daemon import Embedded, embedded
 from .errors import Fenced, NotStarted, TasksBroken
 from .reaching import Via
 from .rendezvous import Rendezvous
@@ -14,6 +15,7 @@ from .tasks import BarrierTask, TaskReleased, barrier_task
 
 __all__ = [
     "BarrierTask",
+    "Embedded",
     "Fenced",
     "NotStarted",
     "Rendezvous",
@@ -21,4 +23,5 @@ __all__ = [
     "TasksBroken",
     "Via",
     "barrier_task",
+    "embedded",
 ]
