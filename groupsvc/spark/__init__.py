@@ -8,7 +8,7 @@ Nothing here imports pyspark until it is used.
 from __future__ import annotations
 
 from .driver_daemon import Embedded, embedded
-from .errors import Fenced, NotStarted, TasksBroken
+from .errors import Fenced, NotKept, NotStarted, TasksBroken
 from .reaching import Via
 from .rendezvous import Rendezvous
 from .tasks import BarrierTask, TaskReleased, barrier_task
@@ -17,6 +17,7 @@ __all__ = [
     "BarrierTask",
     "Embedded",
     "Fenced",
+    "NotKept",
     "NotStarted",
     "Rendezvous",
     "TaskReleased",

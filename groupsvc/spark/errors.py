@@ -17,6 +17,10 @@ class Fenced(Failed):
     """Another attempt of the same partition has taken the place of this one, whose work counts no longer."""
 
 
+class NotKept(Failed):
+    """A round that was asked for is kept no longer."""
+
+
 class TasksBroken(BarrierBroken):
     """A round released nobody; ``partitions`` are those that it broke by, or that were missing."""
 

@@ -12,8 +12,8 @@ simply missing until it is replaced. From then on it depends on what was asked f
   finds a run that has begun already: that one is lost for it. It names another one, where the eight meet again. So what
   an old attempt still says never gets to the new ones.
 - *continue*: the same barrier, and who is missing is missing. 3' comes back into the run that is going on.
-- *wait*: a barrier for eight. When 3 has died seven wait for 3', which comes into the run and knows by its rounds how
-  far they are.
+- *wait*: a barrier for eight. When 3 has died seven wait for 3', which comes into the run, knows by its rounds how far
+  they are, and reads what came out of them: the group keeps them.
 
 *Fencing.* Whoever joins a run looks whether an older attempt of its partition is there, and expels it before it does
 anything else; whoever finds a newer one gives up. So there is one of each partition: a round for eight takes eight
@@ -49,8 +49,9 @@ from ..errors import (
     UsageError,
 )
 from ..groups import Group
-from ..sansio import asking
+from ..sansio import asking, rounds
 from ..sansio.membership_machine import Membership
+from ..sansio.rounds import BarrierTerms
 from ..session import Session
 from .errors import Fenced, NotStarted
 from .members import Member, encoded, members_of, ranges, with_header
@@ -133,6 +134,11 @@ class Run:
         if view.state == self.token.encode():
             with contextlib.suppress(Failed, OutcomeUnknown):
                 self.lobby.propose_state(b"", if_version=view.state_version, timeout=ABANDON_S)
+
+    def past(self, number: int, timeout: float) -> Released:
+        """How a round ended that is over; ``Failed`` if the group does not keep it."""
+        pump, membership = self.group._pump, self.group._membership
+        return cast(Released, pump.finish(rounds.past(pump.machine, membership, self.barrier.name, number), timeout))
 
 
 def enter(session: Session, scope: Scope, me: Member, terms: Terms, start_timeout: float) -> Run:
@@ -263,8 +269,9 @@ class _Entering:
 
 
 def _rounds_of(group: Group, terms: Terms) -> Barrier:
-    if terms.on_failure == "wait":
-        return group.barrier("round", parties=terms.parties, on_failure="continue")
+    if terms.on_failure == "wait" and terms.parties is not None:
+        return Barrier(group.name, BarrierTerms("round", terms.parties, "wait"), group._come)
+    assert terms.on_failure != "wait"
     return group.barrier("round", on_failure=terms.on_failure)
 
 

@@ -25,11 +25,11 @@ from typing import Self, TypeVar
 
 import attrs
 
-from ..errors import BarrierBroken, NotAMember, UsageError
+from ..errors import BarrierBroken, DaemonUnreachable, Failed, NotAMember, TimedOut, UsageError
 from ..sansio.rounds import NO, YES
 from ..session import Session
 from .attempts import Attempt, current_attempt
-from .errors import TasksBroken
+from .errors import NotKept, TasksBroken
 from .members import Member, members_of, parts_of, ranges, with_header
 from .reaching import Via, session_of, via_of
 from .rendezvous import Rendezvous, own_host
@@ -91,6 +91,31 @@ class BarrierTask:
 
     # --- Rounds ---
 
+    def results(self, since: int = 0) -> tuple[TaskReleased, ...]:
+        """What came out of the rounds after ``since``, as far as this task is: for who takes a dead one's place.
+
+        With ``on_failure="wait"``. The newest rounds are kept, up to 1 000 and 32 MiB; ``NotKept`` if one is not.
+        """
+        run = self._entered()
+        if self._terms.on_failure != "wait":
+            raise UsageError(f"{self._scope}: results are kept with on_failure='wait'", group=run.group.name)
+        if isinstance(since, bool) or not isinstance(since, int) or since < 0:
+            raise UsageError(f"since is {since!r}; it must be a number of rounds", group=run.group.name)
+        return tuple(self._past(run, number) for number in range(since + 1, self._ended + 1))
+
+    def _past(self, run: Run, number: int) -> TaskReleased:
+        try:
+            found = run.past(number, self._timeout)
+        except NotAMember:
+            raise fenced(self._scope, self._me, None) from None
+        except (TimedOut, DaemonUnreachable):
+            raise
+        except Failed as problem:
+            text = f"{self._scope}: round {number} is not kept any more, and {self._ended} are over"
+            advice = "ask for newer ones (since=), or let each round carry all that a replacement needs"
+            raise NotKept(text, group=run.group.name, advice=advice) from problem
+        return _by_rank(number, [parts_of(one) for one in found.payloads.values()])
+
     def wait(self, payload: bytes = b"", *, timeout: float | None = None) -> TaskReleased:
         """Come, and wait until everybody has; ``TasksBroken`` if that cannot be, or not in time."""
         run = self._entered()
@@ -107,7 +132,7 @@ class BarrierTask:
         parts = [parts_of(one) for one in released.payloads.values()]
         self._check(run, parts)
         self._ended += 1
-        return TaskReleased(self._ended, {rank: payload for rank, _, payload in sorted(parts)})
+        return _by_rank(self._ended, parts)
 
     def all_gather(self, payload: bytes, *, timeout: float | None = None) -> dict[int, bytes]:
         """What everybody brings, by rank."""
@@ -211,6 +236,10 @@ class BarrierTask:
 
     def __repr__(self) -> str:
         return f"<BarrierTask {self._me} at {self._scope}, {self._ended} rounds>"
+
+
+def _by_rank(number: int, parts: list[tuple[int, int, bytes]]) -> TaskReleased:
+    return TaskReleased(number, {rank: payload for rank, _, payload in sorted(parts)})
 
 
 def _rank(rank: object, terms: Terms) -> int:

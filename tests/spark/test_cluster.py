@@ -24,7 +24,8 @@ SETTINGS = {
     "spark.speculation": "true",  # for all tests here: a copy that Spark starts must not disturb anybody
     "spark.speculation.quantile": "0.5",
     "spark.speculation.interval": "200ms",
-    "spark.stage.maxConsecutiveAttempts": "4",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",  # executors are still on their way
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "60",
 }
 
 
@@ -68,24 +69,25 @@ def test_fifty_rounds_over_two_nodes(spark: Any, two_nodes: LocalDomain) -> None
 def test_an_executor_that_is_killed_is_replaced_and_the_others_wait(
     spark: Any, two_nodes: LocalDomain, tmp_path: Path
 ) -> None:
-    """SPK-03: SIGKILL of a JVM with two tasks, "wait": the others do every round once."""
+    """SPK-03: SIGKILL of a JVM with two tasks, "wait": the others do every round once, the new ones read the rest."""
     once = str(tmp_path / "once")
 
     def work(rows: Any) -> Any:
         with barrier_task("killed", parties=4, on_failure="wait") as task:
             began = task.round
+            total = sum(int(part) for released in task.results() for part in released.payloads.values())
             for step in range(task.round, 10):
                 if step == 5 and task.rank == 3 and not os.path.exists(once):
                     open(once, "w").close()
                     with open(f"/proc/{os.getppid()}/stat") as stat:
                         os.kill(int(stat.read().rpartition(")")[2].split()[1]), signal.SIGKILL)
                     threading.Event().wait(60)
-                task.wait(str(step).encode())
-            yield task.rank, began, task.round
+                total += sum(int(part) for part in task.wait(str(step).encode()).payloads.values())
+            yield task.rank, began, task.round, total
 
     found = sorted(spark.sparkContext.parallelize(range(4), 4).mapPartitions(work).collect())
-    assert [(rank, 10) for rank in range(4)] == [(rank, ended) for rank, _, ended in found]
-    began = [first for _, first, _ in found]
+    assert [(rank, 10, 180) for rank in range(4)] == [(rank, ended, total) for rank, _, ended, total in found]
+    began = [first for _, first, _, _ in found]
     assert began.count(0) == 2, found
     assert {5, 6} >= set(began) - {0}, found
     wait_until_left(two_nodes)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from groupsvc import DaemonUnreachable, UsageError
-from groupsvc.spark import BarrierTask, Fenced, NotStarted, TaskReleased, TasksBroken, Via
+from groupsvc.spark import BarrierTask, Fenced, NotKept, NotStarted, TaskReleased, TasksBroken, Via
 from groupsvc.spark.attempts import Attempt
 from groupsvc.spark.runs import OnFailure, Terms
 from groupsvc.testing import LocalDomain
@@ -153,6 +153,44 @@ def test_with_wait_the_round_is_held_for_the_replacement(two_nodes: LocalDomain)
     assert isinstance(stage.start(1, fails).exception(PATIENCE_S), RuntimeError)
     assert [3, 4, 5] == stage.start(1, body).result(PATIENCE_S)
     assert [[1, 2, 3, 4, 5]] * 2 == [one.result(PATIENCE_S) for one in living]
+
+
+@pytest.mark.parametrize("size", [10, 100_000], ids=["little", "much"])
+def test_the_replacement_reads_what_came_out_of_the_rounds_before(two_nodes: LocalDomain, size: int) -> None:
+    """SPK-03: everything, or what came after a round that it knows; the same as the others got."""
+    stage = Stage(two_nodes, 2, "wait")
+
+    def body(task: BarrierTask) -> list[TaskReleased]:
+        known = list(task.results())
+        assert task.results(1) == tuple(known[1:])
+        known += [task.wait(f"{task.rank}/{n}".encode() * size) for n in range(task.round, 6)]
+        assert known == list(task.results())
+        return known
+
+    def fails(task: BarrierTask) -> None:
+        for n in range(3):
+            task.wait(f"{task.rank}/{n}".encode() * size)
+        raise RuntimeError
+
+    living = stage.start(0, body)
+    assert isinstance(stage.start(1, fails).exception(PATIENCE_S), RuntimeError)
+    replacement = stage.start(1, body)
+    expected = [TaskReleased(n + 1, {rank: f"{rank}/{n}".encode() * size for rank in (0, 1)}) for n in range(6)]
+    assert expected == living.result(PATIENCE_S) == replacement.result(PATIENCE_S)
+
+
+def test_what_is_not_kept_is_said(two_nodes: LocalDomain) -> None:
+    """SPK-03: more than the group keeps; and barriers that keep nothing."""
+    with Stage(two_nodes, 1, "wait").task(0) as task:
+        for number in range(12):
+            task.wait(bytes([number]) * 3_500_000)
+        with pytest.raises(NotKept, match="round 1 is not kept any more, and 12 are over"):
+            task.results()
+        assert [11, 12] == [one.round for one in task.results(10)]
+        with pytest.raises(UsageError, match="since"):
+            task.results(-1)
+    with Stage(two_nodes, 1, "break").task(0) as task, pytest.raises(UsageError, match="on_failure='wait'"):
+        task.results()
 
 
 def test_with_continue_the_others_go_on_without_it(two_nodes: LocalDomain) -> None:
