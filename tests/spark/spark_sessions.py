@@ -39,7 +39,11 @@ def why_not() -> str | None:
     return None
 
 
-needs_spark = pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
+needs_spark = [
+    pytest.mark.skipif(why_not() is not None, reason=why_not() or ""),
+    pytest.mark.filterwarnings("ignore"),  # pyspark has many, and they are not ours
+    pytest.mark.timeout(300),  # the first test of a file waits for a JVM, the session, and the first worker
+]
 
 
 @contextlib.contextmanager
@@ -72,3 +76,15 @@ def session(master: str, directory: Path, **settings: str) -> Iterator[Any]:
         yield spark
     finally:
         spark.stop()
+        end_jvm()
+
+
+def end_jvm() -> None:
+    """The next session of this process gets a JVM of its own: one that runs has the environment it was started with."""
+    from pyspark import SparkContext
+
+    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    if gateway is not None:
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(timeout=30)

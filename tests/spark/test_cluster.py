@@ -16,7 +16,7 @@ from groupsvc.testing import LocalDomain
 
 from .spark_sessions import environment, needs_spark, session
 
-pytestmark = [needs_spark, pytest.mark.filterwarnings("ignore")]
+pytestmark = needs_spark
 
 SETTINGS = {
     "spark.executor.cores": "2",

@@ -11,11 +11,10 @@ import pytest
 from groupsvc.spark import barrier_task, embedded
 from groupsvc.testing import LocalDomain
 
-from .spark_sessions import QUIET, environment, needs_spark
+from .spark_sessions import QUIET, end_jvm, environment, needs_spark
 
 pytestmark = [
-    needs_spark,
-    pytest.mark.filterwarnings("ignore"),
+    *needs_spark,
     pytest.mark.skipif(
         importlib.util.find_spec("grpc") is None, reason="grpcio is missing: pip install 'groupsvc[spark]'"
     ),
@@ -37,6 +36,7 @@ def spark(two_nodes: LocalDomain, tmp_path_factory: pytest.TempPathFactory) -> I
             yield spark
         finally:
             spark.stop()
+            end_jvm()
 
 
 @pytest.mark.parametrize("barrier", [False, True], ids=["ordinary stage", "barrier stage"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import threading
 from collections.abc import Iterator
@@ -14,10 +15,11 @@ import pytest
 import groupsvc
 from groupsvc.spark import Embedded, Via, barrier_task, embedded
 from groupsvc.testing import LocalDomain
+from tests.interop.guide_pages import MARK, blocks_of, program_of
 
 from .spark_sessions import environment, needs_spark, session
 
-pytestmark = [needs_spark, pytest.mark.filterwarnings("ignore")]
+pytestmark = needs_spark
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +30,41 @@ def spark(two_nodes: LocalDomain, tmp_path_factory: pytest.TempPathFactory) -> I
         session("local[8,4]", tmp_path_factory.mktemp("spark")) as spark,
     ):
         yield spark
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_guide_prints_what_its_page_says(spark: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its Spark session is the one that is there, and its functions travel to the workers as those of a program do."""
+    page = ROOT / "docs/guides/spark.md"
+    blocks = blocks_of(page.read_text())
+    exec(compile(program_of(blocks), page, "exec"), {"__name__": "guide"})
+    printed = [piece.removeprefix("\n") for piece in capfd.readouterr().out.split(MARK)]
+    for block, piece in zip(blocks, printed, strict=False):
+        assert (block.line, block.prints) == (block.line, piece)
+
+
+EXAMPLES = {
+    "bulk_load.py": [
+        "with a bad row: committed 0 of 4 partitions, files there: 0",
+        "with good rows: committed 4 of 4 partitions, files there: 4",
+    ],
+    "kmeans.py": ["all tasks have the same centres: True", "both ways come to the same centres: True"],
+    "training.py": [
+        "task 0 began with round 0 and has y = 3.0 x + 1.0", "task 2 began with round 40 and has y = 3.0 x + 1.0",
+        "all have the same model: True",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("example", sorted(path.name for path in (ROOT / "examples/spark").glob("*.py")))
+def test_the_example_tells_its_story(spark: Any, capfd: pytest.CaptureFixture[str], example: str) -> None:
+    """With the session that is there: a program of its own would need a quarter of a minute for its Spark."""
+    runpy.run_path(str(ROOT / "examples/spark" / example), run_name="example")["run"](spark)
+    printed = capfd.readouterr().out
+    for words in EXAMPLES[example]:
+        assert words in printed
 
 
 def groups_left(domain: LocalDomain) -> list[str]:
