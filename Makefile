@@ -12,6 +12,7 @@ CALM := tests/golden tests/property tests/sim tests/unit/core tests/unit/wire
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SPARK := $(VENV)/.spark
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check docs format sim scale bench fuzz clean
@@ -29,6 +30,19 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
+# Half a gigabyte, so only for the tests; where it cannot be had they skip by name, and everything else is tested.
+$(SPARK): $(STAMP)
+	@if $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,spark]'; then touch $@; else \
+	    echo "pyspark cannot be installed, so the tests with Spark skip. Later: $(BIN)/pip install -e '.[spark]'" >&2; fi
+	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || { \
+	    if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
+	        apt-get install --yes --quiet --no-install-recommends openjdk-17-jre-headless >/dev/null || \
+	        { apt-get update --quiet >/dev/null; \
+	          apt-get install --yes --quiet --no-install-recommends openjdk-17-jre-headless >/dev/null; }; \
+	    fi; \
+	    command -v java >/dev/null || { rm -f $@; \
+	        echo "there is no Java, so the tests with Spark skip. To have them: apt install openjdk-17-jre-headless" >&2; }; }
+
 demo: $(STAMP) ## three daemons, the name server is killed, another takes over
 	@$(BIN)/python examples/demo.py
 
@@ -41,7 +55,7 @@ check: $(STAMP) docs ## format, lint, types, documents, house rules: half a minu
 docs: $(STAMP) ## the documentation as pages, in build/site; a broken link is an error
 	$(BIN)/mkdocs build --quiet
 
-test: check ## check, then every test
+test: check $(SPARK) ## check, then every test
 	$(BIN)/python -m pytest $(CALM) --numprocesses $(JOBS) --dist worksteal
 	$(BIN)/python -m pytest tests $(CALM:%=--ignore=%) --ignore=tests/tidy
 

@@ -20,7 +20,8 @@ from .calls import Call
 from .membership_machine import Membership
 from .session_machine import SessionMachine
 
-OnFailure = Literal["break", "continue"]
+OnFailure = Literal["break", "continue", "wait"]
+"""wait: as continue, and the group keeps the rounds; for those who know who takes whose place."""
 
 WORDS = {
     "timeout": "the time of {who} was up",
@@ -96,9 +97,7 @@ def come(
     def ended(round_: Round, parts: list[wire.RoundPart]) -> Released:
         if round_.end == "broken":
             raise broken(membership, where, round_)
-        told_before = {provider: payload for part in parts for provider, payload in part.payloads}
-        arrived = {text_of(provider): told_before.get(provider, payload) for provider, payload in round_.arrived}
-        return Released(round_.number, arrived)
+        return _released(round_, parts)
 
     def start(now: float, timeout: float) -> Call:
         check_member(machine, membership, what)
@@ -117,6 +116,29 @@ def come(
         return call
 
     return start
+
+
+def past(machine: SessionMachine, membership: Membership, barrier: str, round_: int) -> Start:
+    """How a round ended that is over and kept; the call gives ``Released``, or fails if it is not kept."""
+    what = f"ask for round {round_} of barrier {barrier!r} of group {membership.group!r}"
+
+    def start(now: float, timeout: float) -> Call:
+        check_member(machine, membership, what)
+        call = machine.ask(
+            lambda id: wire.RoundAsk(id, membership.number, barrier, round_), wire.RoundIs, what, now=now,
+            timeout=timeout, group=membership.group, harmless=True,
+            convert=lambda answer: _released(answer.round, call.parts),
+        )  # fmt: skip
+        return call
+
+    return start
+
+
+def _released(round_: Round, parts: list[wire.RoundPart]) -> Released:
+    """With what each brought: little is in the end of the round, and what is much came before it."""
+    told_before = {provider: payload for part in parts for provider, payload in part.payloads}
+    arrived = {text_of(provider): told_before.get(provider, payload) for provider, payload in round_.arrived}
+    return Released(round_.number, arrived)
 
 
 @attrs.frozen

@@ -17,11 +17,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-import msgspec
-
+from .barrier_messages import BarrierAsk as BarrierAsk
+from .barrier_messages import BreakAsk as BreakAsk
+from .barrier_messages import RoundAsk as RoundAsk
+from .barrier_messages import RoundIs as RoundIs
+from .barrier_messages import RoundPart as RoundPart
+from .client_forms import ClientMessage as ClientMessage
+from .client_forms import ClientReply as ClientReply
+from .client_forms import ClientRequest as ClientRequest
 from .codec import Codec
 from .kinds import Kind
-from .notices import AnyNotice, AttributeValue, DefaultVote, GroupView, Outcome, ProposalId, ProviderId, Round, Vote
+from .notices import AnyNotice, AttributeValue, DefaultVote, GroupView, Outcome, ProposalId, ProviderId, Vote
 from .table_lines import GroupLine, NodeStatus
 
 CLIENT_PROTOCOL_VERSION = 1
@@ -31,18 +37,6 @@ SINCE_NOW = -1
 
 SINCE_CHECKPOINT = -2
 """The newest checkpoint, if there are machines, and all messages since."""
-
-
-class ClientMessage(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
-    """The common form of all messages between application and daemon."""
-
-
-class ClientRequest(ClientMessage):
-    """From the application."""
-
-
-class ClientReply(ClientMessage):
-    """To the application."""
 
 
 # --- Requests ---------------------------------------------------------------------------------------
@@ -316,28 +310,6 @@ class SealCheckpoint(ClientRequest, tag=int(Kind.SEAL_CHECKPOINT)):
     blocks: int
 
 
-class BarrierAsk(ClientRequest, tag=int(Kind.BARRIER_ASK)):
-    """A provider comes to a barrier and waits for ``RoundIs``; or, with ``resets``, wants a broken one reset."""
-
-    id: int
-    member: int
-    barrier: str
-    parties: int  # how many it takes, 0: all providers
-    on_failure: Literal["break", "continue"]
-    payload: bytes
-    resets: bool
-    timeout: float
-
-
-class BreakAsk(ClientRequest, tag=int(Kind.BREAK_ASK)):
-    """Whoever came to this barrier with that request does not want to wait any more: the round breaks."""
-
-    id: int
-    member: int
-    barrier: str
-    request: int
-
-
 # --- Replies ----------------------------------------------------------------------------------------
 
 
@@ -530,21 +502,6 @@ class SnapshotWanted(ClientReply, tag=int(Kind.SNAPSHOT_WANTED)):
     seq: int
 
 
-class RoundPart(ClientReply, tag=int(Kind.ROUND_PART)):
-    """What some parties of a round have brought, if it is much: comes before ``RoundIs``, whose id it has."""
-
-    id: int
-    payloads: tuple[tuple[ProviderId, bytes], ...]
-
-
-class RoundIs(ClientReply, tag=int(Kind.ROUND_IS)):
-    """How the round of a barrier ended to which somebody came, and by which entry."""
-
-    id: int
-    seq: int
-    round: Round
-
-
 class SessionNews(ClientReply, tag=int(Kind.SESSION_NEWS)):
     """The node has no lease, has one again, or everything that the session had is lost."""
 
@@ -579,7 +536,7 @@ AnyClientRequest = (
     | OpenSession | ResumeSession | CloseSession | SessionAlive
     | JoinAsk | SubscribeAsk | LeaveAsk | GoodbyeAsk | ChangeStateAsk | SendAsk | ExpelAsk | ChangeAttributesAsk
     | CastVote | Multicast | SubmitOutside | CatchUpAsk | OutcomeAsk | GroupsAsk | WhyAsk | Overrun
-    | StoreBlock | SealCheckpoint | BarrierAsk | BreakAsk
+    | StoreBlock | SealCheckpoint | BarrierAsk | BreakAsk | RoundAsk
 )  # fmt: skip
 AnyAnswer = (
     Welcome | Status | GroupRecord | ConfigValue | Done | Problem

@@ -126,6 +126,7 @@ class Kind(enum.IntEnum):
     SEAL_CHECKPOINT = 161
     BARRIER_ASK = 162
     BREAK_ASK = 163
+    ROUND_ASK = 164
 
     # Daemon to application, within a session.
     SESSION_IS = 180

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import groupsvc
-from groupsvc import aio, errors, events, testing
+from groupsvc import aio, errors, events, spark, testing
 
 PAGES = Path(__file__).parents[2] / "docs/reference"
 WHOLE_MODULES = {"groupsvc.errors": errors, "groupsvc.events": events}
@@ -26,4 +26,5 @@ def test_every_public_name_has_its_place_in_the_reference() -> None:
     public = {f"groupsvc.{name}" for name in groupsvc.__all__ if name not in NO_PAGE}
     public |= {f"groupsvc.aio.{name}" for name in aio.__all__}
     public |= {f"groupsvc.testing.{name}" for name in testing.__all__}
+    public |= {f"groupsvc.spark.{name}" for name in spark.__all__}
     assert set() == public - documented()

@@ -186,6 +186,7 @@ class RoundEnded(Ruling, frozen=True, kw_only=True, tag=4):
     broken_by: BrokenBy = ""
     who: tuple[ProviderId, ...] = ()
     waited: float = 0.0
+    keeps: bool = False  # for who takes the place of a dead party
 
 
 AnyRuling = PhaseEnded | WindowEnded | NodesGone | RoundEnded

@@ -44,7 +44,9 @@ class Said:
             self.silent[provider] = max(seq, self.silent.get(provider, 0))
 
 
-OnFailure = Literal["break", "continue"]
+OnFailure = Literal["break", "continue", "wait"]
+"""wait: as continue, and the rounds are kept for who takes the place of a dead party."""
+
 GivesUp = Literal["", "timeout", "cancelled"]
 
 

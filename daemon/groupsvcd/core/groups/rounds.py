@@ -26,6 +26,7 @@ import msgspec
 from groupsvc.wire.notices import ProviderId, Round
 
 from .commands import RoundEnded
+from .kept_rounds import KeptRounds
 
 BARRIERS_KEPT = 1_000
 """Barriers of one group whose last round is known; and so many broken ones there may be."""
@@ -46,6 +47,7 @@ class StoredRounds(msgspec.Struct, frozen=True, array_like=True):
     floor: int
     deaths: tuple[tuple[int, ProviderId], ...]
     brought: tuple[tuple[ProviderId, str, int, bytes], ...] = ()
+    kept: tuple[Round, ...] = ()
 
 
 class Rounds:
@@ -60,6 +62,7 @@ class Rounds:
             (provider, barrier): (number, payload)
             for provider, barrier, number, payload in (() if stored is None else stored.brought)
         }
+        self.kept = KeptRounds() if stored is None else KeptRounds(stored.kept)
         self.brought_now: list[tuple[ProviderId, str, int]] = []  # since somebody looked
         self.ended: list[tuple[int, Round]] = []  # since somebody looked, with the entry
         self.renumbered = 0  # how often rounds that were open have got other numbers
@@ -69,7 +72,12 @@ class Rounds:
         """For a checkpoint."""
         brought = tuple((*key, *what) for key, what in self._brought.items())
         return StoredRounds(
-            tuple(self._last.items()), tuple(self._broken.values()), self._floor, tuple(self.deaths), brought
+            tuple(self._last.items()),
+            tuple(self._broken.values()),
+            self._floor,
+            tuple(self.deaths),
+            brought,
+            self.kept.stored(),
         )
 
     @property
@@ -138,6 +146,8 @@ class Rounds:
             self._broken[barrier] = round_
         else:
             self._broken.pop(barrier, None)
+        if ruling.keeps and ruling.end == "released":
+            self.kept.keep(round_)
         for provider in arrived if not is_broken else living:
             self._brought.pop((provider, barrier), None)
         self.ended.append((seq, round_))
@@ -153,12 +163,14 @@ class Rounds:
         """Rounds may have ended that are not in this log: whatever their numbers were, they do not come again."""
         self._floor = max(self._floor, number)
         self._last = {barrier: max(last, number) for barrier, last in self._last.items()}
+        self.kept.drop_all()
         self.renumbered += 1
 
     def start_again(self) -> None:
         """The last provider has left: whoever joins now finds no barrier broken, and no number used twice."""
         self._floor = max((self._floor, *self._last.values()))
         self._last, self._broken, self.deaths, self._brought = {}, {}, [], {}
+        self.kept.drop_all()
 
 
 def _fits(ruling: RoundEnded, living: Collection[ProviderId], *, is_broken: bool) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from groupsvc.wire.client_messages import BarrierAsk, BreakAsk, Done, Problem, RoundIs, RoundPart
+from groupsvc.wire.client_messages import BarrierAsk, BreakAsk, Done, Problem, RoundAsk, RoundIs, RoundPart
 from groupsvc.wire.limits import TIMEOUT_S_MAX
 from groupsvc.wire.notices import ProviderId, Round
 
@@ -93,9 +93,7 @@ class Attendance:
         """This is how."""
         for part in _parts(round_):
             self._call.tell_first(RoundPart(self._call.id, part))
-        if round_.end == "released":
-            round_ = replace(round_, arrived=tuple((one, _carried(payload)) for one, payload in round_.arrived))
-        self._call.answer(RoundIs(self._call.id, seq, round_))
+        self._call.answer(RoundIs(self._call.id, seq, _without_parts(round_)))
 
     def in_vain(self, why: InVain) -> None:
         """It counted for no round."""
@@ -115,6 +113,12 @@ class Attendance:
 
     def _is_too_late(self) -> None:
         self._call.not_known("timed out", "the round has not ended in time, and is not known to be broken")
+
+
+def _without_parts(round_: Round) -> Round:
+    if round_.end != "released":
+        return round_
+    return replace(round_, arrived=tuple((one, _carried(payload)) for one, payload in round_.arrived))
 
 
 def _carried(payload: bytes) -> bytes:
@@ -150,3 +154,19 @@ def break_off(session: Session, ask: BreakAsk) -> None:
     if part is not None and part.local is not None:
         part.local.barriers.give_up(ask.barrier, ask.member, "cancelled", ask.request)
         session.tell(Done(ask.id))
+
+
+def tell_past(session: Session, ask: RoundAsk) -> None:
+    """How a round ended that is over, if the group keeps it; answered by what this node has applied."""
+    part = provider_of(session, ask.id, ask.member)
+    if part is None or part.local is None:
+        return
+    group = part.local.group
+    round_ = group.rounds.kept.find(ask.barrier, ask.number)
+    if round_ is None:
+        text = f"round {ask.number} of barrier {ask.barrier!r} is not kept"
+        session.tell(Problem(ask.id, "failed", "not kept", text))
+        return
+    for payloads in _parts(round_):
+        session.tell(RoundPart(ask.id, payloads))
+    session.tell(RoundIs(ask.id, group.seq, _without_parts(round_)))

@@ -24,6 +24,7 @@ from groupsvc.wire.client_messages import (
     Multicast,
     OpenSession,
     ProposalAsk,
+    RoundAsk,
     SendAsk,
     StoreBlock,
     SubmitOutside,
@@ -218,4 +219,5 @@ _CHECKS: dict[type, Callable[[Any], Found]] = {
     StoreBlock: _block,
     BarrierAsk: _barrier,
     BreakAsk: lambda ask: _barrier_name(ask.barrier),
+    RoundAsk: lambda ask: _barrier_name(ask.barrier),
 }

@@ -1,0 +1,145 @@
+"""A standalone cluster whose two workers play two nodes, each with a daemon of its own: deaths, retries, copies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from groupsvc.spark import barrier_task, embedded
+from groupsvc.testing import LocalDomain
+
+from .spark_sessions import environment, needs_spark, session
+
+pytestmark = needs_spark
+
+SETTINGS = {
+    "spark.executor.cores": "2",
+    "spark.executor.memory": "512m",
+    "spark.speculation": "true",  # for all tests here: a copy that Spark starts must not disturb anybody
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.interval": "200ms",
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",  # executors are still on their way
+    "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "60",
+}
+
+
+@pytest.fixture(scope="module")
+def spark(two_nodes: LocalDomain, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Two executors of two cores, one on each node."""
+    from .standalone import Standalone
+
+    directory = tmp_path_factory.mktemp("standalone")
+    with (
+        environment(),
+        Standalone(two_nodes, directory, cores=2) as cluster,
+        session(cluster.master, directory, **SETTINGS) as spark,
+    ):
+        yield spark
+
+
+def wait_until_left(domain: LocalDomain) -> None:
+    def nobody() -> bool:
+        with domain.connect("n1") as asked:
+            return not [one for one in asked.groups() if one.name.startswith("_spark/")]
+
+    domain.wait_until(nobody, "all tasks have left")
+
+
+def test_fifty_rounds_over_two_nodes(spark: Any, two_nodes: LocalDomain) -> None:
+    """SPK-01, SPK-03, SPK-04: every task finds the daemon of its node, and all synchronise."""
+
+    def work(rows: Any) -> Any:
+        with barrier_task("rounds", parties=4) as task:
+            for _ in range(50):
+                parts = task.all_gather(os.environ["GROUPSVC_ADDRESS"].encode())
+            yield task.rank, task.round, sorted({part.decode() for part in parts.values()})
+
+    rdd = spark.sparkContext.parallelize(range(4), 4).barrier().mapPartitions(work)
+    both = [two_nodes.address("n1"), two_nodes.address("n2")]
+    assert [(rank, 50, both) for rank in range(4)] == sorted(rdd.collect())
+    wait_until_left(two_nodes)
+
+
+def test_an_executor_that_is_killed_is_replaced_and_the_others_wait(
+    spark: Any, two_nodes: LocalDomain, tmp_path: Path
+) -> None:
+    """SPK-03: SIGKILL of a JVM with two tasks, "wait": the others do every round once, the new ones read the rest."""
+    once = str(tmp_path / "once")
+
+    def work(rows: Any) -> Any:
+        with barrier_task("killed", parties=4, on_failure="wait") as task:
+            began = task.round
+            total = sum(int(part) for released in task.results() for part in released.payloads.values())
+            for step in range(task.round, 10):
+                if step == 5 and task.rank == 3 and not os.path.exists(once):
+                    open(once, "w").close()
+                    with open(f"/proc/{os.getppid()}/stat") as stat:
+                        os.kill(int(stat.read().rpartition(")")[2].split()[1]), signal.SIGKILL)
+                    threading.Event().wait(60)
+                total += sum(int(part) for part in task.wait(str(step).encode()).payloads.values())
+            yield task.rank, began, task.round, total
+
+    found = sorted(spark.sparkContext.parallelize(range(4), 4).mapPartitions(work).collect())
+    assert [(rank, 10, 180) for rank in range(4)] == [(rank, ended, total) for rank, _, ended, total in found]
+    began = [first for _, first, _, _ in found]
+    assert began.count(0) == 2, found
+    assert {5, 6} >= set(began) - {0}, found
+    wait_until_left(two_nodes)
+
+
+def test_a_barrier_stage_that_spark_runs_again(spark: Any, two_nodes: LocalDomain, tmp_path: Path) -> None:
+    """SPK-03: one task raises in a map stage; Spark runs all tasks of the stage again, and they begin anew."""
+    once = str(tmp_path / "once")
+
+    def work(rows: Any) -> Any:
+        with barrier_task("stage", parties=4) as task:
+            first = task.round
+            for step in range(5):
+                task.wait()
+                if step == 2 and task.rank == 1 and not os.path.exists(once):
+                    open(once, "w").close()
+                    raise RuntimeError("bad row")
+            yield task.rank % 2, first + task.round
+
+    rdd = spark.sparkContext.parallelize(range(4), 4).barrier().mapPartitions(work)
+    assert {0: 10, 1: 10} == dict(rdd.reduceByKey(lambda a, b: a + b, 2).collect())
+    wait_until_left(two_nodes)
+
+
+def test_a_speculative_copy_takes_the_place_of_a_slow_task(spark: Any, two_nodes: LocalDomain) -> None:
+    """SPK-03: the first attempt of partition 3 hangs after the last round; its copy ends, with the same rounds."""
+
+    def work(rows: Any) -> Any:
+        from pyspark import TaskContext
+
+        with barrier_task("copy", parties=4, on_failure="wait") as task:
+            attempt = TaskContext.get().attemptNumber()
+            for _ in range(task.round, 3):
+                task.wait()
+            if task.rank == 3 and attempt == 0:
+                threading.Event().wait(60)
+            yield task.rank, attempt, task.round
+
+    found = sorted(spark.sparkContext.parallelize(range(4), 4).mapPartitions(work).collect())
+    assert [(0, 3), (1, 3), (2, 3), (3, 3)] == [(rank, ended) for rank, _, ended in found]
+    assert 0 < found[3][1], found
+    wait_until_left(two_nodes)
+
+
+def test_a_daemon_beside_the_driver_for_all_executors(spark: Any) -> None:
+    """SPK-04: with generated keys, at the address that executors reach the driver at."""
+    with embedded(spark) as service:
+        way = service.via
+
+        def work(rows: Any) -> Any:
+            with barrier_task("embedded", parties=4, via=way) as task:
+                yield task.vote(True), task.broadcast(b"from 0").decode()
+
+        found = spark.sparkContext.parallelize(range(4), 4).mapPartitions(work).collect()
+        assert [(True, "from 0")] * 4 == found
