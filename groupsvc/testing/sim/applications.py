@@ -29,6 +29,7 @@ from .application_barriers import Attendance
 from .application_deeds import Deeds
 from .application_lines import Pen
 from .application_votes import note_taken
+from .holders import look_for_holders
 from .local_connection import LocalConnection
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class ApplicationHabits:
     earlier: float = 0.0  # share of joins to other groups that ask for earlier messages
     trouble_s: float = 10.0  # mean pause between two troubles of one application; 0: they have none
     troubles: tuple[str, ...] = TROUBLES
+    exclusive: float = 0.0  # share of the groups in which a provider may hold something alone
     stuck_s: float = 0.0  # mean pause between two times that the code which answers is stuck; 0: it never is
 
 
@@ -277,6 +279,7 @@ class Applications:
                     self.mark("app-join-withdrawn-after-approval")
             case events.Left():
                 self.mark(f"app-left-{event.cause.value}")
+                look_for_holders(self, app, part, event)
             case events.Unresponsive():
                 self.mark("app-unresponsive")
             case _:

@@ -38,7 +38,8 @@ GROUP_MARKS: tuple[str, ...] = (
 APPLICATION_MARKS: tuple[str, ...] = (
     *(f"fault {name}" for name in (*TROUBLES, STUCK)),
     "app-ballot-across-views", "app-batch-of-joins", "app-closed", "app-connected", "app-default-failed",
-    "app-default-late", "app-default-raised", "app-default-unresponsive", "app-join-withdrawn-after-approval",
+    "app-default-late", "app-default-raised", "app-default-unresponsive", "app-exclusive-gone",
+    "app-join-withdrawn-after-approval",
     "app-late-vote", "app-left-expelled",
     "app-left-failure", "app-left-goodbye", "app-left-leave", "app-left-node_failure", "app-left-overrun", "app-lost",
     "app-missed", "app-not-kept", "app-not-resumed", "app-stray-vote", "app-suspended",

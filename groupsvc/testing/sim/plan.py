@@ -113,6 +113,7 @@ def draw_applications(seed: int) -> ApplicationHabits:
     of_tables = random.Random(f"plan of tables of applications/{seed}")
     of_barriers = random.Random(f"plan of barriers of applications/{seed}")
     of_stuck = random.Random(f"plan of applications that are stuck/{seed}")
+    of_kinds = random.Random(f"plan of kinds of groups of applications/{seed}")
     return ApplicationHabits(
         barriers=of_barriers.choice([0, 0, 1, 2, 3]),
         tables=of_tables.choice([0.0, 0.0, 0.5, 1.0]),
@@ -125,6 +126,7 @@ def draw_applications(seed: int) -> ApplicationHabits:
         watch=rng.choice([0.0, 0.2]),
         trouble_s=rng.choice([0.0, 5.0, 12.0]),
         stuck_s=of_stuck.choice([0.0, 0.0, 3.0]),
+        exclusive=of_kinds.choice([0.0, 0.0, 0.5, 1.0]),
     )
 
 

@@ -30,6 +30,9 @@ Times = dict[tuple[int, int], float]
 Known = dict[tuple[int, int], tuple[int, int]]
 """(group, seq) -> up to which entry its leader knew the group when it ordered this one: at least, and at most."""
 
+Failed = dict[str, tuple[int, str]]
+"""Provider -> the entry that says it has failed, and the cause."""
+
 
 # --- G1, G2, G8: side by side --------------------------------------------------------------------------------
 
@@ -146,14 +149,15 @@ def g3(stories: Stories, delivered: Times, ordered: Times, known: Known) -> Iter
             yield from Replay(stories, group, story, failed, phases, delivered, ordered, known).run()
 
 
-def _failed(stories: Stories, those: list[Story]) -> dict[str, int]:
-    """Who has failed, and with which entry, as anybody was told."""
-    found: dict[str, int] = {}
+def _failed(stories: Stories, those: list[Story]) -> Failed:
+    """Who has failed, with which entry and how, as anybody was told."""
+    found: Failed = {}
     for story in those:
         for told in story.told:
             for line in told.lines:
                 if line.args["kind"] == "failing":
-                    found.setdefault(stories.of(line)["provider"], told.seq)
+                    full = stories.of(line)
+                    found.setdefault(str(full["provider"]), (told.seq, str(full["cause"])))
     return found
 
 
@@ -172,14 +176,15 @@ class Replay:
     """One story, replayed."""
 
     def __init__(
-        self, stories: Stories, group: int, story: Story, failed: dict[str, int], phases: dict[str, int],
+        self, stories: Stories, group: int, story: Story, failed: Failed, phases: dict[str, int],
         delivered: Times, ordered: Times, known: Known,
     ) -> None:  # fmt: skip
         self._stories, self._group, self._story = stories, group, story
         self._phases, self._delivered, self._ordered, self._known = phases, delivered, ordered, known
         view = story.view
-        failing = sorted((seq, one) for one, seq in failed.items() if seq <= view["seq"])
-        self._model = GroupModel(view, story.began.result["attributes"], [one for _, one in failing])
+        failing = sorted((seq, one, cause) for one, (seq, cause) in failed.items() if seq <= view["seq"])
+        causes = {one: cause for _, one, cause in failing}
+        self._model = GroupModel(view, story.began.result["attributes"], causes)
 
     def run(self) -> Iterator[Violation]:
         """What cannot be."""

@@ -15,7 +15,16 @@ from groupsvc import machines, positions, tables
 from groupsvc.sansio import asking, own_messages
 from groupsvc.wire import notices
 from groupsvc.wire.client_messages import CaughtUp, OutcomeIs
-from groupsvcd.core.groups import archive, ballot_box, chair, commands, local_group, process_group, process_groups
+from groupsvcd.core.groups import (
+    archive,
+    ballot_box,
+    chair,
+    commands,
+    local_group,
+    process_group,
+    process_groups,
+    rules,
+)
 from groupsvcd.core.groups.ballots import Verdict
 from groupsvcd.core.sessions import desk, inquiries, membership, proposals, sessions, subscription, tellings
 
@@ -54,6 +63,8 @@ FREEZING = attrs.evolve(
 )
 """And some that are stopped now and then, often for longer than it takes to be called unresponsive."""
 
+EXCLUSIVE = attrs.evolve(FREEZING, applications=attrs.evolve(FREEZING.applications, exclusive=1.0))
+"""The same, and each may hold something alone."""
 
 STUCK = attrs.evolve(
     CALM, weather=attrs.evolve(CALM.weather, loss=0.3), applications=attrs.evolve(CALM.applications, stuck_s=0.5)
@@ -368,6 +379,11 @@ APPLICATIONS = (
     Planted(
         "app-fence-stays", "who leaves does not change the fence", "an old holder has the fence of the new one",
         ("L6",), ((process_group.ProcessGroup, "_remove", always(_fence_of_the_view)),), stage=CALM,
+    ),
+    Planted(
+        "app-down-is-gone", "who failed with its node is out at once", "it held something alone, and does not know yet",
+        ("L6",), ((rules.Rules, "exclusive", property_of(lambda self: False)),),
+        faults=("kill", "kill-group-leader"), stage=EXCLUSIVE, first_seed=19,
     ),
     Planted(
         "app-checkpoint-without-a-row", "a checkpoint has all rows but one", "who begins with it lacks that row",
