@@ -6,8 +6,9 @@ and all stories of a group are laid side by side.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from groupsvc.wire.history import HistoryEvent
@@ -37,9 +38,11 @@ Failed = dict[str, tuple[int, str]]
 # --- G1, G2, G8: side by side --------------------------------------------------------------------------------
 
 
-def g1(stories: Stories) -> Iterator[Violation]:
+def g1(stories: Stories, converged: bool = False, lost: frozenset[int] = frozenset()) -> Iterator[Violation]:
     """The same sequence for all.
 
+    But for what the group went on without (``void``): who was told of that is told of nothing of the group as it went
+    on, and in a converged run his part has ended.
     Who is told of an entry is told what the others are, and nobody is left out of one between two that he is told of.
     Of the entry that lets it in a member is told from its own join on, of the entry that removes it only that, and of
     the last one before its end perhaps only the beginning: its daemon may have been stopped there for good.
@@ -59,6 +62,17 @@ def g1(stories: Stories) -> Iterator[Violation]:
         for story in those:
             yield from _partly(stories, story, whole)
             yield from _left_out(stories, group, story)
+    if converged:
+        yield from _still_there(stories, lost)
+
+
+def _still_there(stories: Stories, lost: frozenset[int]) -> Iterator[Violation]:
+    """Who has not been told that he has lost his group, which went on without something that he was told of."""
+    those = chain(stories.wholly_void, *stories.by_group.values())
+    for story in those:
+        if story.void_from < math.inf and story.ended is None and story.group not in lost:
+            text = f"{story.title} is in group {story.group} in the end, which went on without {story.void_from}"
+            yield Violation("G1", text, story.began.i)
 
 
 def _removes(stories: Stories, story: Story, told: Told) -> bool:
@@ -114,12 +128,13 @@ def _left_out(stories: Stories, group: int, story: Story) -> Iterator[Violation]
 def g2(stories: Stories) -> Iterator[Violation]:
     """Outcome agreement: what a proposer is answered, or whoever asks later, is what all were told."""
     told: dict[tuple[int, int, str], dict[str, Any]] = {}
-    for (group, _, _), full in stories.full.items():
+    for place in stories.first_told:
+        full = stories.full[place]
         if "reason" in full and "approved" in full:
-            told[group, full["ballot"], full["proposal"]] = full
+            told[place[0], full["ballot"], full["proposal"]] = full
     for call in stories.calls.values():
         end = call.end
-        if end is None or end.type != "ok" or "approved" not in end.result:
+        if end is None or end.type != "ok" or "approved" not in end.result or stories.is_void(end):
             continue
         known = told.get((end.group, end.result["ballot"], end.result["proposal"]))
         if known is None:
@@ -363,8 +378,9 @@ def _in_what_is_left(group: int, those: list[Story]) -> Iterator[Violation]:
     ends = [
         story.told[-1].seq
         for story in those
-        if story.ended is not None and str(story.ended.args["why"]).startswith(DISSOLVED) and story.told
-    ]
+        if story.ended is not None and str(story.ended.args["why"]).startswith(DISSOLVED)
+        and story.told and not story.void
+    ]  # fmt: skip
     for story in those:
         if story.provider and ends and story.view["seq"] > min(ends):
             text = f"{story.title} joins group {group} with {story.view['seq']}, and it had ended with {min(ends)}"
