@@ -253,6 +253,14 @@ def _one_too_few(original: Any, self: Any, seq: int) -> Any:
     return list(original(self, seq))[1:]
 
 
+def _seal_without_dropping(original: Any, self: Any, seq: int, provider: Any, at: int, count: int) -> bool:
+    tail, size = self._tail.copy(), self._bytes
+    is_new = bool(original(self, seq, provider, at, count))
+    if is_new:
+        self._tail, self._bytes = tail, size
+    return is_new
+
+
 def _from_the_beginning(original: Any, self: Any, seq: int = 0) -> None:
     original(self)
 
@@ -392,6 +400,11 @@ APPLICATIONS = (
     Planted(
         "app-tail-begins-late", "the messages since a checkpoint begin with the second", "a write is not applied",
         ("G11",), ((archive.Archive, "since", always(_one_too_few)),), stage=TABLES,
+    ),
+    Planted(
+        "app-tail-is-kept", "the messages that a checkpoint has are kept, in case", "memory without a bound",
+        ("X1",), ((archive.Archive, "seal", always(_seal_without_dropping)),),
+        stage=attrs.evolve(TABLES, seconds=20.0),
     ),
     Planted(
         "app-table-of-before", "an archive that begins anew forgets where", "a table has rows from before all had left",
