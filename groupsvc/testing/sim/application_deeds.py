@@ -75,14 +75,19 @@ class Deeds:
             "checkpoint_every": rng.choice([3, 20, 50_000]), "durable": durable,
             "on_quorum_lost": None if durable else "dissolve",
         }  # fmt: skip
-        return GroupAttributes(**{**drawn, **self._draw_kind()})
+        return GroupAttributes(**{**drawn, **self._draw_kind(durable)})
 
-    def _draw_kind(self) -> dict[str, Any]:
+    def _draw_kind(self, durable: bool) -> dict[str, Any]:
         """What else a group is; from a stream of its own, so that all other choices are what they were without."""
         rng, habits = self.kinds_rng, self.all.habits
         kind: dict[str, Any] = {}
-        if rng.random() < habits.exclusive:
+        exclusive, fast, continues = (rng.random() for _ in range(3))
+        if exclusive < habits.exclusive:
             kind["exclusive"] = True
+        if fast < habits.fast and not durable:
+            kind["delivery"] = "fast"
+        if continues < habits.continues and not durable:
+            kind["on_quorum_lost"] = "continue"
         return kind
 
     # --- The next deed ---

@@ -64,7 +64,12 @@ RARE_MARKS: tuple[str, ...] = (
     "recovery-stuck",
     "session-resumed-before",
 )  # fmt: skip
-"""Places that a sample of some hundred seeds need not come by; long runs and tests of their own do."""
+"""Places that a sample of some hundred seeds need not come by; long runs and tests of their own do.
+
+No seed comes by ``checkpoint-does-not-add-up``: the blocks that a server sends are not those whose checksum it told, so
+its memory is damaged, and no nemesis does that; frames that are garbled on their way are refused. A test spoils
+a memory (``tests/unit/core/nodegroups/test_catching_up.py``).
+"""
 
 REQUIRED: tuple[str, ...] = FAULT_MARKS + ENGINE_MARKS + GROUP_MARKS + APPLICATION_MARKS + BARRIER_MARKS
 
