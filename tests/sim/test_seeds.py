@@ -113,9 +113,11 @@ def _without_stuck(seed: int) -> Plan:
 
 
 def _before_kinds(seed: int) -> Plan:
-    """The same before groups were exclusive, fast, went on or waited without a quorum, and connections broke again."""
+    """The same before groups were exclusive, fast, went on or waited without a quorum; when nobody hunted those."""
     plan = draw(seed)
-    as_before = attrs.evolve(plan.application_habits, exclusive=0.0, fast=0.0, continues=0.0, breaks_again=0.0)
+    as_before = attrs.evolve(
+        plan.application_habits, exclusive=0.0, fast=0.0, continues=0.0, breaks_again=0.0, hunted=False
+    )
     return attrs.evolve(plan, application_habits=as_before, group_habits=attrs.evolve(plan.group_habits, waits=0.0))
 
 

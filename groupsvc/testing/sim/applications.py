@@ -70,6 +70,7 @@ class ApplicationHabits:
     exclusive: float = 0.0  # share of the groups in which a provider may hold something alone
     fast: float = 0.0  # share of the groups that deliver before k servers hold an entry
     continues: float = 0.0  # share of those that go on without their tail when their quorum is lost; others dissolve
+    hunted: bool = False  # whether the enemies of groups look for theirs, too
     breaks_again: float = 0.0  # share of broken connections after which the next one breaks as soon as it is made
     stuck_s: float = 0.0  # mean pause between two times that the code which answers is stuck; 0: it never is
 

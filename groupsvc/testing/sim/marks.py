@@ -44,7 +44,7 @@ APPLICATION_MARKS: tuple[str, ...] = (
     "app-left-failure", "app-left-goodbye", "app-left-leave", "app-left-node_failure", "app-left-overrun", "app-lost",
     "app-missed", "app-not-kept", "app-not-resumed", "app-stray-vote", "app-suspended",
     "app-table-goes-on", "app-table-restored", "app-told-earlier", "app-unresponsive", "session-left-behind",
-    "session-resumed",
+    "session-resumed", "session-resumed-before",
 )  # fmt: skip
 """What must have befallen applications, and where their sessions must have been."""
 
@@ -62,7 +62,6 @@ RARE_MARKS: tuple[str, ...] = (
     "group-server-unable", "group-superseded", "group-tail-lost", "group-too-old",
     "payload-kept-no-longer", "receiver-follows-a-server", "receiver-had-it",
     "recovery-stuck",
-    "session-resumed-before",
 )  # fmt: skip
 """Places that a sample of some hundred seeds need not come by; long runs and tests of their own do.
 

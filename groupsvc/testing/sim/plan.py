@@ -131,6 +131,7 @@ def draw_applications(seed: int) -> ApplicationHabits:
         fast=of_kinds.choice([0.0, 0.0, 0.5, 1.0]),
         continues=of_kinds.choice([0.0, 0.5, 1.0]),
         breaks_again=of_kinds.choice([0.0, 0.5]),
+        hunted=of_kinds.choice([False, True]),
     )
 
 
