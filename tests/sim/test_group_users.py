@@ -6,9 +6,11 @@ import pytest
 
 from groupsvc.testing.sim import GroupHabits, World, converge, disagreement
 from groupsvc.testing.sim.checkers import check
-from groupsvc.testing.sim.group_convergence import carried, group_disagreement, passing_away
+from groupsvc.testing.sim.group_convergence import carried, group_disagreement, passing_away, waiting_for_disks
 from groupsvc.testing.sim.group_users import Member
 from groupsvc.testing.sim.network import DIRECT
+from groupsvc.testing.sim.planted.bug import Stage
+from groupsvc.testing.sim.trial import run_plan
 from groupsvc.wire.history import HistoryEvent
 from groupsvcd.core.domain.grants import Grants
 from groupsvcd.core.nodegroups.node_groups import NodeGroups
@@ -155,3 +157,30 @@ def test_convergence_sees_a_group_that_is_never_ended(monkeypatch: pytest.Monkey
     assert not converge(world)
     assert ["V7"] == [failure.invariant for failure in world.failures]
     assert "group a has neither ended nor gone on without n4/" in world.failures[0].text
+
+
+def test_a_group_in_memory_that_waits_for_its_servers_waits_for_ever_and_nothing_is_asked_of_it() -> None:
+    """GS-31: who was to hold it is gone, so nobody goes on with less; the others on these nodes are judged as ever."""
+    stage = Stage(
+        attributes={"on_quorum_lost": "wait", "replicas": 2, "commit_k": 2}, strangers=1, seconds=10.0, gap_s=2.0
+    )
+    world, trial = run_plan(stage.plan(0, ("kill-group-servers",)))
+    assert () == trial.failures
+    assert trial.converged
+    assert ["users-0"] == [line.args["name"] for line in world.history.events() if line.op == "disks_lost"]
+
+
+@pytest.mark.parametrize("dead, waiting", [(("n4",), []), (("n4", "n5"), ["db"]), (("n5", "n6"), ["db"])])
+def test_of_a_group_in_memory_that_waits_it_is_asked_whether_enough_are_left(
+    dead: tuple[str, ...], waiting: list[str]
+) -> None:
+    """Of three servers two are enough to go on, be it the leader that dies or not."""
+    world = _world(6)
+    members = [_joined(world, name, "db", {"on_quorum_lost": "wait"}) for name in ("n4", "n5", "n6")]
+    _submit(world, members[0], 3)
+    world.run(until=world.t + 2.0)
+    for name in dead:
+        world.nodes[name].crash("killed")
+    for _ in range(2):
+        assert waiting == list(waiting_for_disks(world))
+        world.run(until=world.t + 6.0)

@@ -582,9 +582,9 @@ class Application:
 
 RULES = frozenset({
     "batch", "batch_window", "default_vote", "time_limit", "join_phases", "leave_phases", "failure_phases",
-    "state_phases", "message_phases",
+    "state_phases", "message_phases", "exclusive",
 })  # fmt: skip
-"""Attributes of a group that decide about ballots."""
+"""Attributes of a group that decide about ballots, and who is listed."""
 
 
 def outcome_of(verdict: str, result: Any) -> dict[str, Any]:

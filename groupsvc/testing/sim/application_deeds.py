@@ -45,6 +45,7 @@ class Deeds:
         self.all = applications
         self.rng = rng
         habits = applications.habits
+        self.kinds_rng = random.Random(f"{applications.world.seed}/kinds of groups of applications")
         self.attributes = {f"apps-{number}": self._draw_attributes() for number in range(habits.groups)}
         self.table_rng = random.Random(f"{applications.world.seed}/tables")
         self.tables = {name for name in self.attributes if self.table_rng.random() < habits.tables}
@@ -64,15 +65,30 @@ class Deeds:
         def phases() -> Phases:
             return rng.choice([Phases.ONE, Phases.N])
 
-        return GroupAttributes(
-            batch=rng.choice([Batch.NONE, Batch.NONE, Batch.JOINS, Batch.LEAVES, Batch.BOTH]),
-            batch_window=rng.choice([0.02, 0.3]), join_phases=phases(), leave_phases=phases(),
-            failure_phases=phases(), state_phases=phases(), message_phases=phases(),
-            default_vote=rng.choice([Vote.APPROVE, Vote.APPROVE, Vote.REJECT]), time_limit=rng.choice([0.7, 2.0, 5.0]),
-            replicas=replicas, commit_k=rng.randint(1, replicas) if rng.random() < 0.3 else None,
-            checkpoint_every=rng.choice([3, 20, 50_000]), durable=durable,
-            on_quorum_lost=None if durable else "dissolve",
-        )  # fmt: skip
+        drawn: dict[str, Any] = {
+            "batch": rng.choice([Batch.NONE, Batch.NONE, Batch.JOINS, Batch.LEAVES, Batch.BOTH]),
+            "batch_window": rng.choice([0.02, 0.3]), "join_phases": phases(), "leave_phases": phases(),
+            "failure_phases": phases(), "state_phases": phases(), "message_phases": phases(),
+            "default_vote": rng.choice([Vote.APPROVE, Vote.APPROVE, Vote.REJECT]),
+            "time_limit": rng.choice([0.7, 2.0, 5.0]),
+            "replicas": replicas, "commit_k": rng.randint(1, replicas) if rng.random() < 0.3 else None,
+            "checkpoint_every": rng.choice([3, 20, 50_000]), "durable": durable,
+            "on_quorum_lost": None if durable else "dissolve",
+        }  # fmt: skip
+        return GroupAttributes(**{**drawn, **self._draw_kind(durable)})
+
+    def _draw_kind(self, durable: bool) -> dict[str, Any]:
+        """What else a group is; from a stream of its own, so that all other choices are what they were without."""
+        rng, habits = self.kinds_rng, self.all.habits
+        kind: dict[str, Any] = {}
+        exclusive, fast, continues = (rng.random() for _ in range(3))
+        if exclusive < habits.exclusive:
+            kind["exclusive"] = True
+        if fast < habits.fast and not durable:
+            kind["delivery"] = "fast"
+        if continues < habits.continues and not durable:
+            kind["on_quorum_lost"] = "continue"
+        return kind
 
     # --- The next deed ---
 

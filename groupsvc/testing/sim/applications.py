@@ -29,6 +29,7 @@ from .application_barriers import Attendance
 from .application_deeds import Deeds
 from .application_lines import Pen
 from .application_votes import note_taken
+from .holders import look_for_holders
 from .local_connection import LocalConnection
 
 if TYPE_CHECKING:
@@ -66,6 +67,11 @@ class ApplicationHabits:
     earlier: float = 0.0  # share of joins to other groups that ask for earlier messages
     trouble_s: float = 10.0  # mean pause between two troubles of one application; 0: they have none
     troubles: tuple[str, ...] = TROUBLES
+    exclusive: float = 0.0  # share of the groups in which a provider may hold something alone
+    fast: float = 0.0  # share of the groups that deliver before k servers hold an entry
+    continues: float = 0.0  # share of those that go on without their tail when their quorum is lost; others dissolve
+    hunted: bool = False  # whether the enemies of groups look for theirs, too
+    breaks_again: float = 0.0  # share of broken connections after which the next one breaks as soon as it is made
     stuck_s: float = 0.0  # mean pause between two times that the code which answers is stuck; 0: it never is
 
 
@@ -86,6 +92,8 @@ class Applications:
         self._group_of: dict[tuple[str, int, int], int] = {}
         self.deeds = Deeds(self, rng)
         self.attendance = Attendance(self)
+        self._again_rng = random.Random(f"{world.seed}/connections that break again")
+        self._breaks_next: set[str] = set()  # names of those whose next connection breaks at once
         self._stuck_rng = random.Random(f"{world.seed}/applications that are stuck")
         self.all = [
             Application(self, f"app-{number}", world.nodes[rng.choice(world.names)])
@@ -191,6 +199,8 @@ class Applications:
             daemon_after=rng.uniform(0.0, 3.0) if rng.random() < 0.3 else rng.random() * 0.1,
             lingers=rng.random() < 0.5,
         )
+        if self._again_rng.random() < self.habits.breaks_again:
+            self._breaks_next.add(app.name)
 
     def _go_on(self, app: Application, life: int) -> None:
         if app.life == life:
@@ -199,6 +209,7 @@ class Applications:
     def heal(self) -> None:
         """Nothing befalls them any more: all run, and all read."""
         self.quiet = True
+        self._breaks_next.clear()
         for app in self.all:
             app.go_on()
             for connection in app.connections:
@@ -221,6 +232,13 @@ class Applications:
         self._last_connection += 1
         connection = LocalConnection(app, app.node, self._last_connection)
         self._connections[connection.number] = connection
+        if app.name in self._breaks_next:
+            self._breaks_next.discard(app.name)
+            rng = self._again_rng
+            # What it says first comes late: perhaps after what it has said by the one after this.
+            connection.break_off(
+                process_after=rng.random() * 0.2, daemon_after=rng.uniform(0.1, 2.0), lingers=True
+            )  # fmt: skip
         return connection
 
     def has_arrived(self, connection: LocalConnection, request: ClientRequest) -> None:
@@ -277,6 +295,7 @@ class Applications:
                     self.mark("app-join-withdrawn-after-approval")
             case events.Left():
                 self.mark(f"app-left-{event.cause.value}")
+                look_for_holders(self, app, part, event)
             case events.Unresponsive():
                 self.mark("app-unresponsive")
             case _:

@@ -5,13 +5,19 @@ large payload or beyond a gap, payloads without a number, writes. While faults l
 all is quiet and every member has delivered everything, nothing is left in them. What a node had on its way to a group
 when it left it is given up. If it was large, the servers and the leader may keep it within the same limits: its bytes
 may come after their origin has left, and nobody tells that nothing will follow.
+
+The largest tables are what a group keeps of its past: log, payloads and the archive of its machines. They are not empty
+at rest, and have limits of their own, at any time. Not so the log of a durable group, or of a group with machines on a
+node that has none: nothing is dropped there before somebody comes who can make a checkpoint (docs/GUARANTEES.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from groupsvc.wire.limits import TAIL_MESSAGES_MIN, TAIL_TIMES_MAX
 from groupsvcd.core.nodegroups import leading, submitter
 from groupsvcd.core.stream import intake, payloads
 
@@ -28,7 +34,7 @@ AT_REST_MAX = 20
 
 def over_their_limits(world: World) -> Iterator[str]:
     """Tables that have grown larger than they may, as sentences."""
-    for node, table, size, limit in _tables(world):
+    for node, table, size, limit in chain(_tables(world), _kept(world), _archives(world)):
         if size > limit:
             yield f"{node} has {size} of {table}, and {limit} is the most it may have"
 
@@ -130,3 +136,53 @@ def _tables(world: World, *, carried_only: bool = False) -> Iterator[tuple[str, 
                 yield name, f"submissions in line of {of}", in_line, origins * submitter.OUTSTANDING_ENTRIES_MAX
                 held = sum(1 for payload_id in lead._data_held if is_counted(payload_id[:2]))
                 yield name, f"reports of payloads of {of}", held, origins * submitter.OUTSTANDING_ENTRIES_MAX
+
+
+def _kept(world: World) -> Iterator[tuple[str, str, int, int]]:
+    """The same for what is kept of streams.
+
+    An entry that was delivered is kept until all have it, but not longer than ``history_entries_max`` others; then
+    until the next checkpoint has been taken and advertised, and by a margin.
+    """
+    for name in world.names:
+        groups: Any = world.nodes[name].groups
+        for group in groups._by_id.values() if groups is not None else ():
+            seat, of = group.seat, f"group {group.id}"
+            if seat is None:
+                continue
+            copy, settings = seat.replica, group.settings
+            log, library, retention = copy.log, copy.library, copy.retention
+            referred = set(library._references.values())
+            unknown = sum(1 for one in library.payloads._held if one not in referred)
+            yield (
+                name,
+                f"payloads of {of} that are neither in its log nor waiting",
+                unknown,
+                len(library.payloads.unordered),
+            )
+            if settings.durable or not group.can_snapshot:
+                continue
+            at_once = 2 * retention.checkpoint_every + retention.margin + submitter.SUBMIT_ENTRIES_MAX
+            kept = max(0, copy.delivered - log.base)
+            yield name, f"entries of {of} that were delivered", kept, settings.history_entries_max + at_once
+            size = log.bytes + library.payloads.bytes - library.payloads._unordered_bytes
+            yield name, f"bytes in the log of {of}", size, settings.history_bytes_max + submitter.OUTSTANDING_BYTES_MAX
+
+
+def _archives(world: World) -> Iterator[tuple[str, str, int, int]]:
+    """The same for what new providers of groups with machines begin with."""
+    for name in world.names:
+        processes: Any = getattr(world.nodes[name].engine, "processes", None)
+        for local in processes._by_name.values() if processes is not None else ():
+            group, of = local.group, f"group {local.name}"
+            archive = group.archive
+            if archive is None:
+                continue
+            most = max(TAIL_MESSAGES_MIN, TAIL_TIMES_MAX * archive._messages_wanted(group.rules.checkpoint_every))
+            yield name, f"messages in the archive of {of}", len(archive), most
+            yield name, f"bytes of them in {of}", archive._bytes, TAIL_TIMES_MAX * archive._bytes_wanted
+            covered = sum(1 for one in archive._tail if one[0] <= archive.begins)
+            yield name, f"messages of {of} that its checkpoint has", covered, 0
+            counted = sum(len(one[2]) for one in archive._tail)
+            yield name, f"bytes of messages of {of} beyond those that are counted", counted - archive._bytes, 0
+            yield name, f"drafts of checkpoints of {of}", len(archive._drafts), len(group.providers)

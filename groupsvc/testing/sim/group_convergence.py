@@ -9,6 +9,7 @@ takes part hears it.
 A durable group of whose last view too many disks are lost, and which nobody leads, waits for them for ever
 (docs/GUARANTEES.md): nothing is ordered there any more, so no failure, no leave and no outcome either. Nothing else can
 be asked of it, by G10, K1, B2 and X1 as little as here. What these ask of others on the same nodes they ask as ever.
+The same holds for a group in memory with ``on_quorum_lost="wait"``, once too many of its servers' processes have ended.
 And the only node with a disk cannot leave one in which others take part: nobody else may hold it.
 """
 
@@ -45,11 +46,28 @@ def carried(world: World) -> Carried:
 def waiting_for_disks(world: World) -> dict[str, int]:
     """Names and ids of the durable groups whose active view has lost more disks than a recovery can do without.
 
-    Not of those that somebody still leads: nothing is missing there until the next recovery.
+    Not of those that somebody still leads: nothing is missing there until the next recovery. And those in memory that
+    are to wait, and whose processes cannot be waited for; a leader that lives needs no more than k to go on.
     """
     lost = [group for group in _durable_groups(world) if _spare(world, group) < 0]
     found = carried(world) if lost else {}
-    return {group.name: group.id for group in lost if not _is_led(found.get(group.name, {}), group.id)}
+    waiting = [group for group in lost if not _is_led(found.get(group.name, {}), group.id)]
+    waiting += [group for group in _groups_in_memory_that_wait(world) if _is_too_few(world, group)]
+    return {group.name: group.id for group in waiting}
+
+
+def _groups_in_memory_that_wait(world: World) -> list[Group]:
+    directory = _directory(world)
+    groups = directory.groups.all() if directory is not None else ()
+    return [group for group in groups if group.on_quorum_lost == "wait" and not group.durable]
+
+
+def _is_too_few(world: World, group: Group) -> bool:
+    """Whether the processes that are left of the servers of its active view cannot go on, whatever happens."""
+    view, engines = group.active, {name: world.nodes[name].engine for name in world.names}
+    alive = [name for name, inc in view.servers if (engine := engines[name]) is not None and engine.incarnation == inc]
+    needed = view.promises_its_leader_needs if view.leader in alive else view.promises_needed
+    return len(alive) < needed
 
 
 def _is_led(group: dict[NodeId, GroupStatus], group_id: int) -> bool:

@@ -1,7 +1,8 @@
 """The enemies of groups: they look for a group that is at work and hurt it where it hurts most.
 
-Each picks one of the groups that programs use, by chance, and then its leader, one of its servers, or all of them. How
-far a fault reaches is not theirs to judge: a group that loses its quorum for ever goes on by a forced view, or ends.
+Each picks one of the groups that programs use, in some worlds also of those of applications, by chance, and then its
+leader, one of its servers, or all of them. How far a fault reaches is not theirs to judge: a group that loses its
+quorum for ever goes on by a forced view, or ends.
 """
 
 from __future__ import annotations
@@ -30,13 +31,19 @@ def kill(node: Node) -> None:
     node.crash("killed between two effects")
 
 
-def some_group(world: World, rng: random.Random, *, servers_min: int = 1, durable: bool = False) -> GroupStatus | None:
-    """A group that programs use and somebody leads, as its leader sees it; one with so many servers, or on disks."""
+def some_group(
+    world: World, rng: random.Random, *, servers_min: int = 1, durable: bool = False, of_programs: bool = False
+) -> GroupStatus | None:
+    """A group that programs use and somebody leads, as its leader sees it; one with so many servers, or on disks.
+
+    In some worlds those of applications are as good, unless it is to be one of programs inside the daemons.
+    """
+    whose = ("users-", "apps-") if world.applications.habits.hunted and not of_programs else ("users-",)
     leading = [
         status
         for name, group in sorted(carried(world).items())
         for status in group.values()
-        if status.role == "leader" and name.startswith("users-") and len(status.servers) >= servers_min
+        if status.role == "leader" and name.startswith(whose) and len(status.servers) >= servers_min
         if not durable or status.id in world.nodes[status.leader].disk.logs
     ]
     return rng.choice(leading) if leading else None
@@ -331,7 +338,7 @@ class Churn(Nemesis):
         self.group = ""
 
     def begin(self) -> str | None:
-        group = some_group(self.world, self.rng)
+        group = some_group(self.world, self.rng, of_programs=True)
         users = self.world.group_users
         running = [name for name in self.world.names if self.world.nodes[name].running]
         if group is None or users.quiet or not running:

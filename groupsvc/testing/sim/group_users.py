@@ -63,6 +63,7 @@ class GroupHabits:
     returns: float = 0.8  # chance that a program is there again in the next process
     sync: float = 0.1  # share of a member's deeds after which it wants to have everything
     fast: float = 0.0  # share of the groups that are formed to deliver before k servers hold an entry
+    waits: float = 0.0  # share of those in memory that wait for ever when their quorum is lost
     attributes: Mapping[str, AttributeValue] | None = None  # of every group; None: whoever forms one draws them
 
 
@@ -370,6 +371,7 @@ class GroupUsers:
         self.world = world
         self.rng = rng
         self.fast_rng = random.Random(f"{world.seed}/fast groups")  # of its own: other choices stay as they were
+        self.waits_rng = random.Random(f"{world.seed}/groups that wait")  # and of its own
         self.habits = habits
         self.wishes = wishes
         self.quiet = False
@@ -393,6 +395,12 @@ class GroupUsers:
         rng = self.fast_rng
         if rng.random() < self.habits.fast and not attributes.get("durable"):
             return {**attributes, "delivery": "fast", "sync_window": rng.choice([1, 2, 5, 20])}
+        return attributes
+
+    def draw_waiting(self, attributes: dict[str, AttributeValue]) -> dict[str, AttributeValue]:
+        """Perhaps the same group, but one that waits for servers that are gone."""
+        if self.waits_rng.random() < self.habits.waits and not attributes.get("durable"):
+            return {**attributes, "on_quorum_lost": "wait"}
         return attributes
 
     def member_at(self, node: Node, name: str) -> Member:
@@ -435,7 +443,7 @@ class GroupUsers:
         """What somebody states who wants to take part."""
         if self.habits.attributes is not None:
             return {**self.habits.attributes}
-        return self.wishes.attributes(group, self.draw_pace(draw_attributes(self.rng)))
+        return self.wishes.attributes(group, self.draw_waiting(self.draw_pace(draw_attributes(self.rng))))
 
     # --- What they hear ---
 

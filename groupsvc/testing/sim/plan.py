@@ -89,6 +89,7 @@ def draw(seed: int) -> Plan:
         "inline_bytes_max": rng.choice([20, 1_000, 16 * 1024]),
     }
     fast = random.Random(f"plan of fast groups/{seed}").choice([0.0, 0.0, 0.5, 1.0])
+    waits = random.Random(f"plan of groups that wait/{seed}").choice([0.0, 0.0, 0.3])
     nodes = plan.nodes + (rng.randint(0, 3) if plan.nodes < 10 else 0)
     enemies = [nemesis.name for nemesis in rng.sample(GROUP_NEMESES, rng.choice([0, 1, 1, 2, 3]))]
     if not plan.parameters_of.get("n1", {}).get("durable", True):
@@ -97,7 +98,7 @@ def draw(seed: int) -> Plan:
         plan,
         nodes=nodes,
         faults=(*plan.faults, *enemies, *_later_enemies(seed, plan)),
-        group_habits=attrs.evolve(habits, fast=fast),
+        group_habits=attrs.evolve(habits, fast=fast, waits=waits),
         application_habits=draw_applications(seed),
         parameters={**plan.parameters, **common},
     )
@@ -113,6 +114,7 @@ def draw_applications(seed: int) -> ApplicationHabits:
     of_tables = random.Random(f"plan of tables of applications/{seed}")
     of_barriers = random.Random(f"plan of barriers of applications/{seed}")
     of_stuck = random.Random(f"plan of applications that are stuck/{seed}")
+    of_kinds = random.Random(f"plan of kinds of groups of applications/{seed}")
     return ApplicationHabits(
         barriers=of_barriers.choice([0, 0, 1, 2, 3]),
         tables=of_tables.choice([0.0, 0.0, 0.5, 1.0]),
@@ -125,6 +127,11 @@ def draw_applications(seed: int) -> ApplicationHabits:
         watch=rng.choice([0.0, 0.2]),
         trouble_s=rng.choice([0.0, 5.0, 12.0]),
         stuck_s=of_stuck.choice([0.0, 0.0, 3.0]),
+        exclusive=of_kinds.choice([0.0, 0.0, 0.5, 1.0]),
+        fast=of_kinds.choice([0.0, 0.0, 0.5, 1.0]),
+        continues=of_kinds.choice([0.0, 0.5, 1.0]),
+        breaks_again=of_kinds.choice([0.0, 0.5]),
+        hunted=of_kinds.choice([False, True]),
     )
 
 

@@ -45,7 +45,7 @@ def test_g10_sees_who_joins_a_group_that_has_ended() -> None:
 def test_the_end_of_collecting_is_no_turn_before_a_failure() -> None:
     """G7. While failures are collected the attributes are changed, so that they are not; then b's has its turn."""
     for batch, turns in (("leaves", []), ("none", ["G7"])):
-        model = GroupModel({**VIEW, "default_vote": "approve"}, {"batch": batch}, ["b"])
+        model = GroupModel({**VIEW, "default_vote": "approve"}, {"batch": batch}, {"b": "failure"})
         outcome = {
             "ballot": 5, "about": "attributes", "votes": [], "reason": "one_phase", "state": None, "approved": True,
             "changes": [["batch", "none"]], "joining": [], "leaving": [], "left_out": [],

@@ -135,12 +135,11 @@ class Chair:
     # --- Nodes that are gone ---
 
     def _look_at_nodes(self, now: float) -> None:
-        if not self._group.held_back:
-            self._gone_at = -math.inf
-            return
         nodes = dict.fromkeys(provider[:2] for provider in self._group.held_back)
         gone = tuple(node for node in nodes if self._is_gone(node))
-        if gone and now >= self._gone_at + RULE_AGAIN_S:
+        if not gone:
+            self._gone_at = -math.inf  # nothing is to be repeated; we hear of it when another one is
+        elif now >= self._gone_at + RULE_AGAIN_S:
             self._gone_at = now
             self._order(cmd.encode(NodesGone(gone)))
 
@@ -172,6 +171,6 @@ class Chair:
     def deadline(self) -> float:
         """When time alone decides something, or a ruling is taken for lost."""
         at = max(self._ends_at, self._rule_at) if self._rule_at == -math.inf else self._rule_at
-        if self._group.held_back and self._gone_at > -math.inf:
+        if self._gone_at > -math.inf:
             at = min(at, self._gone_at + RULE_AGAIN_S)
         return min((at, *self._windows.values()))

@@ -110,7 +110,7 @@ def check(
         waiting = frozenset(str(line.args["name"]) for line in history if line.op == "disks_lost")
         found += islice(group_calls.b2(pieces.calls, pieces.domain, waiting), VIOLATIONS_MAX)
     if pieces.applications:
-        audience = Audience.of(pieces, converged=converged)
+        audience = Audience.of(pieces, streams, converged=converged)
         for application_checker in APPLICATIONS.values():
             found += islice(application_checker(audience), VIOLATIONS_MAX)
     return found

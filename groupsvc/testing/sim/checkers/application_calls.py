@@ -223,7 +223,8 @@ def b5(stories: Stories) -> Iterator[Violation]:
     for line in stories.lines:
         if line.op == "told":
             told_to[line.who, int(line.args["m"])] = line.seq
-            newest[line.group] = max(newest.get(line.group, 0), line.seq)
+            if not stories.is_void(line):
+                newest[line.group] = max(newest.get(line.group, 0), line.seq)
         elif line.op == "multicast":
             if line.type == "invoke":
                 sent.setdefault((line.who, int(line.args["m"])), []).append(call_key(line))
@@ -272,6 +273,8 @@ def _has_caught_up(
 ) -> Iterator[Violation]:
     story = stories.by_key.get((line.who, int(line.args["m"])))
     if story is None or not story.group or story.missed_at >= 0 or _has_left_before(story, line):
+        return
+    if stories.is_void(line):
         return
     seq = int(line.result["seq"])
     if seq < at_least:
@@ -346,7 +349,7 @@ def _register(stories: Stories, group: int, version_of: dict[str, int], unclaime
                 continue
             unclaimed.discard(version)
             replaces = invoke.args["if_version"]
-            certain = call.verdict == "ok" and end is not None
+            certain = call.verdict == "ok" and end is not None and not stories.is_void(end)
             operations.append(
                 Operation(
                     call.began, call.ended if certain else NEVER, write=True, version=version,
@@ -356,7 +359,8 @@ def _register(stories: Stories, group: int, version_of: dict[str, int], unclaime
         elif invoke.op == "catch_up" and call.verdict == "ok" and end is not None:
             version = int(end.result["version"])
             story = stories.by_key.get((end.who, int(end.args["m"])))
-            if version in known and story is not None and not _has_left_before(story, end):
+            is_told = story is not None and not _has_left_before(story, end) and not stories.is_void(end)
+            if version in known and is_told:
                 operations.append(Operation(call.began, call.ended, write=False, version=version, at=end.i))
     operations += [Operation(0, NEVER, write=True, version=version) for version in sorted(unclaimed)]
     try:

@@ -2,11 +2,13 @@
 
 A *story* is one membership or subscription, from the answer that let it in to its end. What it read is kept by entry
 (``seq``), since several things may follow from one. What an event says in full stands in the first line with its
-digest; ``Stories.full`` finds it. A story whose reader was too slow has holes from ``missed_at`` on.
+digest; ``Stories.full`` finds it. A story whose reader was too slow has holes from ``missed_at`` on. What it was told
+of entries that its group went on without is kept apart (``void``).
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,6 +18,7 @@ import attrs
 from groupsvc.wire.history import HistoryEvent
 
 from .invocations import Call, CallKey, call_key
+from .void import Runs, run_with
 
 FOR_SUBSCRIBERS = frozenset({"joined", "left", "state", "attributes"})
 """What a subscriber is told: what was approved, and never a vote."""
@@ -54,6 +57,9 @@ class Story:
     since_in: int | None = None  # if that is after an entry: of which group
     table: int | None = None  # None: it keeps none; 0: a new one; else that of a group with this id, which it still had
     earlier: list[HistoryEvent] = attrs.field(factory=list)  # what it read before its own join, also of that entry
+    void_from: float = math.inf  # the first entry that its node was given and the group went on without
+    void_at: float = math.inf  # where that was: what it was told, or answered, behind that may be void
+    void: list[HistoryEvent] = attrs.field(factory=list)  # what it was told of these
     missed_at: int = -1  # how many entries it was told of before something was left out; -1: nothing was
 
     @property
@@ -74,7 +80,7 @@ class Story:
 
     def may_be_cut(self, told: Told) -> bool:
         """Whether it is the last that it was told of: who tells may stop in the middle of an entry, and never go on."""
-        return self.ended is not None and told is self.told[-1]
+        return self.ended is not None and told is self.told[-1] and not self.void
 
     @property
     def title(self) -> str:
@@ -85,10 +91,12 @@ class Story:
 class Stories:
     """All that applications wrote."""
 
-    def __init__(self, lines: Sequence[HistoryEvent]) -> None:
+    def __init__(self, lines: Sequence[HistoryEvent], runs: Runs | None = None) -> None:
         self.lines = lines
+        self._runs: Runs = runs or {}
         self.by_key: dict[Key, Story] = {}
         self.by_group: dict[int, list[Story]] = {}
+        self.wholly_void: list[Story] = []  # of those who were let in by an entry that their group went on without
         self.calls: dict[CallKey, Call] = {}
         self.votes: dict[tuple[int, str, int, int], list[HistoryEvent]] = {}  # group, provider, ballot, phase
         self.taken: dict[tuple[int, str, int, int], float] = {}  # the same: when its daemon had it first
@@ -129,15 +137,31 @@ class Stories:
                 str(args.get("votes", "")), since=args.get("since"), table=args.get("table"),
                 since_in=args.get("since_in"),
             )  # fmt: skip
+            self._look_for_void(story)
             self.by_key[line.who, m] = story
-            self.by_group.setdefault(story.group, []).append(story)
+            if story.void_from <= story.view["seq"]:
+                self.wholly_void.append(story)
+            else:
+                self.by_group.setdefault(story.group, []).append(story)
+
+    def _look_for_void(self, story: Story) -> None:
+        node, inc = story.began.node, story.began.inc
+        if story.provider:
+            node, text, _ = story.provider.rsplit("/", 2)
+            inc = int(text)
+        run = run_with(self._runs, story.group, node, inc, int(story.view["seq"]), story.began.i)
+        if run is not None:
+            story.void_from, story.void_at = run.void_from, run.void_at
 
     def _told(self, line: HistoryEvent) -> None:
         place = (line.group, line.seq, line.crc)
         if "full" in line.args:
             self.full.setdefault(place, line.args["full"])
-        self.first_told.setdefault(place, line)
         story = self.by_key.get((line.who, int(line.args["m"])))
+        if story is not None and line.seq >= story.void_from:
+            story.void.append(line)
+            return
+        self.first_told.setdefault(place, line)
         if story is None:
             return
         begins = int(story.view["seq"])
@@ -161,6 +185,16 @@ class Stories:
             story.missed_at = max(len(story.told) - 1, 0)  # of the last entry a part may be missing
 
     # --- Looking things up ---
+
+    def is_void(self, line: HistoryEvent) -> bool:
+        """Whether this may say something that its group went on without: the end of a call, or what somebody was told.
+
+        What was answered when its node had been given such an entry may follow from that.
+        """
+        story = self.by_key.get((line.who, int(line.args.get("m", 0))))
+        if story is None:
+            return False
+        return line.seq >= story.void_from if line.op == "told" else line.i >= story.void_at
 
     def groups(self) -> Iterator[tuple[int, list[Story]]]:
         """Every group whose id is known, with its stories."""

@@ -18,9 +18,10 @@ from .application_stories import Stories
 from .ballots import Known, Times
 from .barriers import Barriers, r1, r2, r3, r4
 from .earlier_messages import told_what_came_before
-from .group_streams import Pieces
+from .group_streams import GroupStream, Pieces
 from .tables import g11
 from .verdict import Violation
+from .void import runs_of
 
 
 @attrs.define
@@ -57,23 +58,28 @@ class Audience:
     lost: frozenset[int]  # and their ids
 
     @classmethod
-    def of(cls, pieces: Pieces, *, converged: bool) -> Audience:
-        """From the pieces of a history."""
-        stories = Stories(pieces.applications)
+    def of(cls, pieces: Pieces, streams: Sequence[GroupStream], *, converged: bool) -> Audience:
+        """From the pieces of a history, and the groups of which their lines tell."""
+        stories = Stories(pieces.applications, runs_of(streams))
+        lineages = {stream.id: stream.lineage for stream in streams if stream.lineage.cuts}
         delivered: Times = {}
         ordered: Times = {}
         known: Known = {}
         waiting: dict[int, str] = {}
         for group, lines in pieces.groups.items():
             heads: dict[tuple[str, int], Head] = {}
+            lineage = lineages.get(group)
             for line in lines:
                 if line.op == "disks_lost":
                     waiting[line.group] = str(line.args["name"])
                 elif line.op == "delivered" and group in stories.by_group:
-                    delivered.setdefault((group, line.seq), line.t)
+                    if lineage is None or not lineage.is_void(line.seq, line.epoch, line.crc):
+                        delivered.setdefault((group, line.seq), line.t)
                     heads.setdefault((line.node, line.inc), Head()).moved(line)
                 elif line.op == "restored" and group in stories.by_group:
                     heads.setdefault((line.node, line.inc), Head()).moved(line)
+                elif lineage is not None and lineage.is_void(line.seq, line.epoch, line.crc):
+                    continue
                 elif line.op == "ordered" and group in stories.by_group:
                     ordered[group, line.seq] = line.t
                     known[group, line.seq] = heads.setdefault((line.node, line.inc), Head()).at(line.t)
@@ -86,7 +92,9 @@ class Audience:
 ApplicationChecker = Callable[[Audience], Iterable[Violation]]
 
 APPLICATIONS: dict[str, ApplicationChecker] = {
-    "G1": lambda found: chain(ballots.g1(found.stories), told_what_came_before(found.stories)),
+    "G1": lambda found: chain(
+        ballots.g1(found.stories, found.converged, found.lost), told_what_came_before(found.stories)
+    ),
     "G2": lambda found: ballots.g2(found.stories),
     "G3": lambda found: ballots.g3(found.stories, found.delivered, found.ordered, found.known),
     "G9": lambda found: application_calls.g9(found.stories),

@@ -6,8 +6,9 @@ and all stories of a group are laid side by side.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 from groupsvc.wire.history import HistoryEvent
@@ -30,13 +31,18 @@ Times = dict[tuple[int, int], float]
 Known = dict[tuple[int, int], tuple[int, int]]
 """(group, seq) -> up to which entry its leader knew the group when it ordered this one: at least, and at most."""
 
+Failed = dict[str, tuple[int, str]]
+"""Provider -> the entry that says it has failed, and the cause."""
+
 
 # --- G1, G2, G8: side by side --------------------------------------------------------------------------------
 
 
-def g1(stories: Stories) -> Iterator[Violation]:
+def g1(stories: Stories, converged: bool = False, lost: frozenset[int] = frozenset()) -> Iterator[Violation]:
     """The same sequence for all.
 
+    But for what the group went on without (``void``): who was told of that is told of nothing of the group as it went
+    on, and in a converged run his part has ended.
     Who is told of an entry is told what the others are, and nobody is left out of one between two that he is told of.
     Of the entry that lets it in a member is told from its own join on, of the entry that removes it only that, and of
     the last one before its end perhaps only the beginning: its daemon may have been stopped there for good.
@@ -56,6 +62,17 @@ def g1(stories: Stories) -> Iterator[Violation]:
         for story in those:
             yield from _partly(stories, story, whole)
             yield from _left_out(stories, group, story)
+    if converged:
+        yield from _still_there(stories, lost)
+
+
+def _still_there(stories: Stories, lost: frozenset[int]) -> Iterator[Violation]:
+    """Who has not been told that he has lost his group, which went on without something that he was told of."""
+    those = chain(stories.wholly_void, *stories.by_group.values())
+    for story in those:
+        if story.void_from < math.inf and story.ended is None and story.group not in lost:
+            text = f"{story.title} is in group {story.group} in the end, which went on without {story.void_from}"
+            yield Violation("G1", text, story.began.i)
 
 
 def _removes(stories: Stories, story: Story, told: Told) -> bool:
@@ -111,12 +128,13 @@ def _left_out(stories: Stories, group: int, story: Story) -> Iterator[Violation]
 def g2(stories: Stories) -> Iterator[Violation]:
     """Outcome agreement: what a proposer is answered, or whoever asks later, is what all were told."""
     told: dict[tuple[int, int, str], dict[str, Any]] = {}
-    for (group, _, _), full in stories.full.items():
+    for place in stories.first_told:
+        full = stories.full[place]
         if "reason" in full and "approved" in full:
-            told[group, full["ballot"], full["proposal"]] = full
+            told[place[0], full["ballot"], full["proposal"]] = full
     for call in stories.calls.values():
         end = call.end
-        if end is None or end.type != "ok" or "approved" not in end.result:
+        if end is None or end.type != "ok" or "approved" not in end.result or stories.is_void(end):
             continue
         known = told.get((end.group, end.result["ballot"], end.result["proposal"]))
         if known is None:
@@ -146,14 +164,15 @@ def g3(stories: Stories, delivered: Times, ordered: Times, known: Known) -> Iter
             yield from Replay(stories, group, story, failed, phases, delivered, ordered, known).run()
 
 
-def _failed(stories: Stories, those: list[Story]) -> dict[str, int]:
-    """Who has failed, and with which entry, as anybody was told."""
-    found: dict[str, int] = {}
+def _failed(stories: Stories, those: list[Story]) -> Failed:
+    """Who has failed, with which entry and how, as anybody was told."""
+    found: Failed = {}
     for story in those:
         for told in story.told:
             for line in told.lines:
                 if line.args["kind"] == "failing":
-                    found.setdefault(stories.of(line)["provider"], told.seq)
+                    full = stories.of(line)
+                    found.setdefault(str(full["provider"]), (told.seq, str(full["cause"])))
     return found
 
 
@@ -172,14 +191,15 @@ class Replay:
     """One story, replayed."""
 
     def __init__(
-        self, stories: Stories, group: int, story: Story, failed: dict[str, int], phases: dict[str, int],
+        self, stories: Stories, group: int, story: Story, failed: Failed, phases: dict[str, int],
         delivered: Times, ordered: Times, known: Known,
     ) -> None:  # fmt: skip
         self._stories, self._group, self._story = stories, group, story
         self._phases, self._delivered, self._ordered, self._known = phases, delivered, ordered, known
         view = story.view
-        failing = sorted((seq, one) for one, seq in failed.items() if seq <= view["seq"])
-        self._model = GroupModel(view, story.began.result["attributes"], [one for _, one in failing])
+        failing = sorted((seq, one, cause) for one, (seq, cause) in failed.items() if seq <= view["seq"])
+        causes = {one: cause for _, one, cause in failing}
+        self._model = GroupModel(view, story.began.result["attributes"], causes)
 
     def run(self) -> Iterator[Violation]:
         """What cannot be."""
@@ -358,8 +378,9 @@ def _in_what_is_left(group: int, those: list[Story]) -> Iterator[Violation]:
     ends = [
         story.told[-1].seq
         for story in those
-        if story.ended is not None and str(story.ended.args["why"]).startswith(DISSOLVED) and story.told
-    ]
+        if story.ended is not None and str(story.ended.args["why"]).startswith(DISSOLVED)
+        and story.told and not story.void
+    ]  # fmt: skip
     for story in those:
         if story.provider and ends and story.view["seq"] > min(ends):
             text = f"{story.title} joins group {group} with {story.view['seq']}, and it had ended with {min(ends)}"

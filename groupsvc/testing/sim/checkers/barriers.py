@@ -132,6 +132,8 @@ class Barriers:
             by_call[key] = visit
             if not visit.resets:
                 self.brought[visit.place, visit.provider, int(invoke.args["payload"])] = visit
+            if call.end is not None and stories.is_void(call.end):
+                continue
             if visit.result and (visit.result["arrived"] or visit.result["end"] == "broken"):
                 number = int(visit.result["round"])
                 self.rounds.setdefault((visit.place, number), Round(visit.place, number)).visits.append(visit)

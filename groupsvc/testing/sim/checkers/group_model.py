@@ -8,7 +8,8 @@ cannot be is said as (invariant, text):
   expelled. Any REJECT rejects; else any CONTINUE leads on, or, if the proposer fixed their number, the phases do.
 - G6: what changes the group stands before the outcome that says so; a rejection changes nothing. The dead leave,
   whatever the vote.
-- G7: failures have their turn first, unless they are collected.
+- G7: failures have their turn first, unless they are collected; in an exclusive group, those of processes: who failed
+  with its node waits until that is gone. Nobody joins while anybody is listed who has failed.
 - G5: that a provider does not answer is said once, and once that it does again.
 - G10: nobody leaves who is not in, or fails twice.
 
@@ -17,7 +18,7 @@ Who voted what is looked up by whoever feeds it (``Paper``): G4 and G5 are about
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -53,9 +54,10 @@ class Running:
 class GroupModel:
     """The group after what was fed last."""
 
-    def __init__(self, view: dict[str, Any], attributes: dict[str, Any], failing: Iterable[str]) -> None:
+    def __init__(self, view: dict[str, Any], attributes: dict[str, Any], failing: Mapping[str, str]) -> None:
         self.providers: dict[str, list[Any]] = {str(one[0]): list(one) for one in view["providers"]}
-        self.failing: dict[str, None] = dict.fromkeys(one for one in failing if one in self.providers)
+        # And how, if that is known.
+        self.failing: dict[str, str] = {one: cause for one, cause in failing.items() if one in self.providers}
         self.failed = set(self.failing)  # also those that have left since
         self._inherited = frozenset(self.providers)  # of whose failing it may not have been told
         self.state: str = view["state"]
@@ -113,7 +115,7 @@ class GroupModel:
         elif kind == "failing":
             if full["provider"] in self.failing or full["provider"] not in self.providers:
                 yield "G10", f"{full['provider']} fails, and it has failed before or is not in"
-            self.failing[full["provider"]] = None
+            self.failing[full["provider"]] = full["cause"]
             self.failed.add(full["provider"])
         elif kind == "responsive":
             said = self._answers.setdefault(full["provider"], [])
@@ -136,17 +138,15 @@ class GroupModel:
         if full["phase"] == 1:
             if running is not None:
                 yield "G1", f"ballot {ballot} is opened while {running.ballot} runs"
-            if self.failing and full["about"] != "failure" and not self.collects_failures:
-                yield (
-                    "G7",
-                    f"ballot {ballot} about {full['about']} has its turn before the failures of {[*self.failing]}",
-                )
+            before = self._come_before(full["about"], self.collects_failures)
+            if before:
+                yield "G7", f"ballot {ballot} about {full['about']} has its turn before the failures of {before}"
         elif running is None or (running.ballot, running.phase + 1, running.is_open) != (ballot, full["phase"], False):
             yield "G1", f"phase {full['phase']} of ballot {ballot} does not follow from {running}"
         without = full["leaving"] if full["about"] == "expel" else ()
         # Who joins is not told who was failing already.
         hidden = [one for one in self.providers if one in self._inherited and one not in full["electorate"]]
-        self.failing.update((one, None) for one in hidden if one not in without)
+        self.failing.update((one, "") for one in hidden if one not in without and one not in self.failing)
         self.failed.update(self.failing)
         expected = [one for one in self.providers if one not in self.failing and one not in without]
         if expected != full["electorate"]:
@@ -182,11 +182,18 @@ class GroupModel:
                 yield "G6", f"ballot {full['ballot']} ends with state {state!r}, and {running.state!r} was proposed"
         elif full["votes"] or full["reason"] != "one_phase":
             yield "G1", f"ballot {full['ballot']} ends and was never opened"
-        elif self.failing and full["about"] != "failure" and not self._may_pass_failures(full["about"]):
-            yield "G7", f"{full['about']} has its turn before the failures of {[*self.failing]}"
+        elif before := self._come_before(full["about"], self._may_pass_failures(full["about"])):
+            yield "G7", f"{full['about']} has its turn before the failures of {before}"
         yield from self._explain(full, approved, state)
 
     # --- Rules ---
+
+    def _come_before(self, about: str, are_collected: bool) -> list[str]:
+        """Whose failures have their turn before a proposal of this kind."""
+        if about == "failure" or (are_collected and about != "join"):
+            return []
+        may_wait = ("node_failure", "") if self.attributes.get("exclusive") and about != "join" else ()
+        return [one for one, cause in self.failing.items() if cause not in may_wait]
 
     def _may_pass_failures(self, about: str) -> bool:
         """Whether it may be decided without a vote while failures wait; a change of attributes by those before it."""

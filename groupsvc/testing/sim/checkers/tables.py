@@ -84,7 +84,12 @@ def g11(stories: Stories, domain: Sequence[HistoryEvent]) -> Iterator[Violation]
     crashed = {(line.node, line.inc): line.i for line in domain if line.op in ("crash", "halted")}
     for group, those in stories.groups():
         tables = [story for story in those if story.table is not None]
-        lines = {(one.who, one.m): of_member.get((one.who, one.m), []) for one in tables}
+        lines = {
+            (one.who, one.m): [
+                line for line in of_member.get((one.who, one.m), []) if int(line.args["seq"]) < one.void_from
+            ]
+            for one in tables
+        }
         yield from _judge(group, stories, _lives(stories, tables), lines, crashed)
 
 

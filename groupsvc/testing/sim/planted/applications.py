@@ -15,7 +15,16 @@ from groupsvc import machines, positions, tables
 from groupsvc.sansio import asking, own_messages
 from groupsvc.wire import notices
 from groupsvc.wire.client_messages import CaughtUp, OutcomeIs
-from groupsvcd.core.groups import archive, ballot_box, chair, commands, local_group, process_group, process_groups
+from groupsvcd.core.groups import (
+    archive,
+    ballot_box,
+    chair,
+    commands,
+    local_group,
+    process_group,
+    process_groups,
+    rules,
+)
 from groupsvcd.core.groups.ballots import Verdict
 from groupsvcd.core.sessions import desk, inquiries, membership, proposals, sessions, subscription, tellings
 
@@ -54,6 +63,8 @@ FREEZING = attrs.evolve(
 )
 """And some that are stopped now and then, often for longer than it takes to be called unresponsive."""
 
+EXCLUSIVE = attrs.evolve(FREEZING, applications=attrs.evolve(FREEZING.applications, exclusive=1.0))
+"""The same, and each may hold something alone."""
 
 STUCK = attrs.evolve(
     CALM, weather=attrs.evolve(CALM.weather, loss=0.3), applications=attrs.evolve(CALM.applications, stuck_s=0.5)
@@ -242,6 +253,14 @@ def _one_too_few(original: Any, self: Any, seq: int) -> Any:
     return list(original(self, seq))[1:]
 
 
+def _seal_without_dropping(original: Any, self: Any, seq: int, provider: Any, at: int, count: int) -> bool:
+    tail, size = self._tail.copy(), self._bytes
+    is_new = bool(original(self, seq, provider, at, count))
+    if is_new:
+        self._tail, self._bytes = tail, size
+    return is_new
+
+
 def _from_the_beginning(original: Any, self: Any, seq: int = 0) -> None:
     original(self)
 
@@ -370,12 +389,22 @@ APPLICATIONS = (
         ("L6",), ((process_group.ProcessGroup, "_remove", always(_fence_of_the_view)),), stage=CALM,
     ),
     Planted(
+        "app-down-is-gone", "who failed with its node is out at once", "it held something alone, and does not know yet",
+        ("L6",), ((rules.Rules, "exclusive", property_of(lambda self: False)),),
+        faults=("kill", "kill-group-leader"), stage=EXCLUSIVE, first_seed=19,
+    ),
+    Planted(
         "app-checkpoint-without-a-row", "a checkpoint has all rows but one", "who begins with it lacks that row",
         ("G11",), ((tables.Rows, "snapshot", always(_without_the_last_row)),), stage=TABLES,
     ),
     Planted(
         "app-tail-begins-late", "the messages since a checkpoint begin with the second", "a write is not applied",
         ("G11",), ((archive.Archive, "since", always(_one_too_few)),), stage=TABLES,
+    ),
+    Planted(
+        "app-tail-is-kept", "the messages that a checkpoint has are kept, in case", "memory without a bound",
+        ("X1",), ((archive.Archive, "seal", always(_seal_without_dropping)),),
+        stage=attrs.evolve(TABLES, seconds=20.0),
     ),
     Planted(
         "app-table-of-before", "an archive that begins anew forgets where", "a table has rows from before all had left",

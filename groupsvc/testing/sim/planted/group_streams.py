@@ -14,7 +14,7 @@ import msgspec
 
 from groupsvcd.core.domain import member
 from groupsvcd.core.nodegroups import controls, granted, group_carrier, leading, node_group, seat, submitter
-from groupsvcd.core.stream import duplicates, receiver, replica, server
+from groupsvcd.core.stream import duplicates, library, receiver, replica, server
 from groupsvcd.core.views import View
 
 from ..network import Weather
@@ -29,6 +29,18 @@ LATE = attrs.evolve(RAIN, late=0.02, late_s_max=3.0)
 
 LARGE = attrs.evolve(LOSSY, burst=4, parameters={"inline_bytes_max": 10}, attributes={"data_k": 1})
 """Every payload travels apart from its order, and one server that has it is enough for a number."""
+
+
+# --- Memory ---
+
+
+def _forget_without_dropping(original: Any, self: Any, upto: int) -> None:
+    drop = self.payloads.drop
+    self.payloads.drop = lambda payload_id: None
+    try:
+        original(self, upto)
+    finally:
+        self.payloads.drop = drop
 
 
 # --- Views ---
@@ -231,6 +243,21 @@ GROUP_STREAMS = (
         "group-payloads-stay-in-line", "what a large payload waited for is not forgotten", "memory without a bound",
         ("X1",), ((leading.Leading, "_move_up", always(_leave_a_trace)),),
         faults=("lost-multicasts",), stage=LARGE,
+    ),
+    Planted(
+        "group-log-is-kept", "what everybody has delivered is kept, in case", "memory without a bound",
+        ("X1",), ((replica.Replica, "_drop_upto", instead(lambda self, upto: None)),
+                  (submitter, "SUBMIT_ENTRIES_MAX", instead(20))),
+        stage=attrs.evolve(QUICK, burst=4, parameters={
+            "history_entries_max": 20, "group_checkpoint_every": 5, "retention_margin": 5,
+        }),
+    ),
+    Planted(
+        "group-payloads-outlive-their-entries", "a payload is kept when its entry is not", "memory without a bound",
+        ("X1",), ((library.Library, "dropped", always(_forget_without_dropping)),),
+        stage=attrs.evolve(LARGE, parameters={
+            **LARGE.parameters, "history_entries_max": 20, "group_checkpoint_every": 5, "retention_margin": 5,
+        }),
     ),
     Planted(
         "group-discards-too-much", "what the leader has delivered nobody needs any more", "a member misses entries",

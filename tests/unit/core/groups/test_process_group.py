@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 
@@ -129,6 +131,22 @@ def test_in_an_exclusive_group_who_fails_with_its_node_is_listed_until_the_node_
     group.wait(0.1)
     assert "B1 C1" == group.names
     assert ["node_failure"] == [left.cause for left in group.told(Left)]
+
+
+def test_who_waits_for_one_node_when_another_is_gone_has_nothing_to_do_meanwhile() -> None:
+    """A is gone, B is only down: until its list of nodes says more the leader asks for no tick."""
+    group = Assembly(exclusive=True)
+    group.gone = set()
+    group.join("A1", "B1", "C1")
+    group.fail_nodes("A")
+    group.fail_nodes("B")
+    group.gone = {("A", 1)}
+    group.wait(1.0)
+    assert "B1 C1" == group.names
+    assert math.inf == group.chair.deadline
+    group.gone = {("A", 1), ("B", 1)}
+    group.wait(0.001)
+    assert "C1" == group.names
 
 
 def test_in_an_exclusive_group_a_process_that_its_own_node_saw_end_is_dealt_with_at_once() -> None:
