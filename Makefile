@@ -15,7 +15,7 @@ STAMP := $(VENV)/.installed
 SPARK := $(VENV)/.spark
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs format sim scale bench fuzz clean
+.PHONY: help demo test spark check docs format sim scale bench fuzz clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,9 +55,14 @@ check: $(STAMP) docs ## format, lint, types, documents, house rules: half a minu
 docs: $(STAMP) ## the documentation as pages, in build/site; a broken link is an error
 	$(BIN)/mkdocs build --quiet
 
-test: check $(SPARK) ## check, then every test
+test: check ## check, then every test
 	$(BIN)/python -m pytest $(CALM) --numprocesses $(JOBS) --dist worksteal
-	$(BIN)/python -m pytest tests $(CALM:%=--ignore=%) --ignore=tests/tidy
+	$(BIN)/python -m pytest tests $(CALM:%=--ignore=%) --ignore=tests/tidy --ignore=tests/spark
+	@$(MAKE) --no-print-directory spark
+
+# A process for each kind of Spark session: there is one JVM in a process, and it remembers the first.
+spark: $(SPARK) ## the tests with Spark: pyspark, and Java, are installed for them
+	@for file in tests/spark/test_*.py; do $(BIN)/python -m pytest $$file -q || exit 1; done
 
 format: $(STAMP) ## let ruff format and repair what it can
 	$(BIN)/ruff check --fix-only --quiet .
