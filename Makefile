@@ -9,6 +9,9 @@ FUZZ_SECONDS ?= 60
 # Tests without sockets and clocks: as many at a time as there are cores. The others start processes and have them alone.
 CALM := tests/golden tests/property tests/sim tests/unit/core tests/unit/wire
 
+# Tests with a real Spark, one kind of session each.
+SPARKS := tests/spark/test_local.py tests/spark/test_cluster.py tests/spark/test_connect.py
+
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -55,14 +58,13 @@ check: $(STAMP) docs ## format, lint, types, documents, house rules: half a minu
 docs: $(STAMP) ## the documentation as pages, in build/site; a broken link is an error
 	$(BIN)/mkdocs build --quiet
 
-test: check ## check, then every test
+test: check ## check, then every test but those with Spark
 	$(BIN)/python -m pytest $(CALM) --numprocesses $(JOBS) --dist worksteal
-	$(BIN)/python -m pytest tests $(CALM:%=--ignore=%) --ignore=tests/tidy --ignore=tests/spark
-	@$(MAKE) --no-print-directory spark
+	$(BIN)/python -m pytest tests $(CALM:%=--ignore=%) $(SPARKS:%=--ignore=%) --ignore=tests/tidy
 
 # A process for each kind of Spark session: there is one JVM in a process, and it remembers the first.
 spark: $(SPARK) ## the tests with Spark: pyspark, and Java, are installed for them
-	@for file in tests/spark/test_*.py; do $(BIN)/python -m pytest $$file -q || exit 1; done
+	@for file in $(SPARKS); do $(BIN)/python -m pytest $$file -q || exit 1; done
 
 format: $(STAMP) ## let ruff format and repair what it can
 	$(BIN)/ruff check --fix-only --quiet .
