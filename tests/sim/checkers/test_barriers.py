@@ -75,6 +75,31 @@ def test_r1_sees_that_a_provider_was_not_waited_for(meeting: Lines) -> None:
     assert any(f"without {gone[0]}, which lives" in text for text in _found(lines, "R1"))
 
 
+def test_r1_waits_for_nobody_whose_node_was_given_up_before_the_others_joined(meeting: Lines) -> None:
+    """They are not told who was failing already, and who lives there need not know that it is out."""
+    end = next(line for line in meeting if _is_end(line, "released", parties=0))
+    (gone, _), *others = end.result["arrived"]
+    group = next(line.group for line in meeting if line.type == "invoke" and _is_same_call(line, end))
+    lines = _of_one_round(meeting, end, arrived=others)
+    for taken_off, is_red in ((gone, False), (others[0][0], True)):
+        found = _found(_without_node(lines, group, taken_off, end.result["seq"] - 1), "R1")
+        assert is_red == any(f"without {gone}, which lives" in text for text in found)
+
+
+def _is_same_call(line: HistoryEvent, end: HistoryEvent) -> bool:
+    return (line.who, line.op, line.args.get("id")) == (end.who, end.op, end.args["id"])
+
+
+def _without_node(lines: Lines, group: int, provider: str, seq: int) -> Lines:
+    """The node of this provider is taken off the list of members with this entry; nothing is told of it later."""
+    kept = [line for line in lines if (line.op, line.group) != ("members", group) or line.seq < seq]
+    place = max(number for number, line in enumerate(kept) if (line.op, line.group) == ("members", group))
+    node, inc, _ = provider.split("/")
+    members = [one for one in kept[place].args["members"] if one != [node, int(inc)]]
+    shorter = msgspec.structs.replace(kept[place], seq=seq, args={"members": members})
+    return [*kept[: place + 1], shorter, *kept[place + 1 :]]
+
+
 def test_r2_sees_two_ends_of_one_round(meeting: Lines) -> None:
     lines = _changed(
         meeting, lambda line: _is_end(line, "released"),

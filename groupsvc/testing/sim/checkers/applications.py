@@ -1,7 +1,7 @@
 """The checkers of what applications called and were told, by invariant.
 
 They read the applications' own lines, from which the ``Stories`` are made, and of the daemons' only when an entry was
-first delivered and ordered, and which nodes were given up.
+first delivered and ordered, and which nodes were given up, by the domain and by each group.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .application_stories import Stories
 from .ballots import Known, Times
 from .barriers import Barriers, r1, r2, r3, r4
 from .earlier_messages import told_what_came_before
-from .group_streams import GroupStream, Pieces
+from .group_streams import GroupStream, Pieces, members_of
 from .tables import g11
 from .verdict import Violation
 from .void import runs_of
@@ -66,6 +66,7 @@ class Audience:
         ordered: Times = {}
         known: Known = {}
         waiting: dict[int, str] = {}
+        nodes_out = {group: _nodes_out(lines) for group, lines in pieces.groups.items() if group in stories.by_group}
         for group, lines in pieces.groups.items():
             heads: dict[tuple[str, int], Head] = {}
             lineage = lineages.get(group)
@@ -84,9 +85,22 @@ class Audience:
                     ordered[group, line.seq] = line.t
                     known[group, line.seq] = heads.setdefault((line.node, line.inc), Head()).at(line.t)
         return cls(
-            stories=stories, barriers=Barriers(stories), domain=pieces.domain, delivered=delivered, ordered=ordered,
-            known=known, converged=converged, waiting=frozenset(waiting.values()), lost=frozenset(waiting),
+            stories=stories, barriers=Barriers(stories, nodes_out), domain=pieces.domain, delivered=delivered,
+            ordered=ordered, known=known, converged=converged, waiting=frozenset(waiting.values()),
+            lost=frozenset(waiting),
         )  # fmt: skip
+
+
+def _nodes_out(lines: Iterable[HistoryEvent]) -> dict[str, int]:
+    """By node and incarnation: with which entry it was taken off the list of members."""
+    newest, listed, out = 0, frozenset[str](), dict[str, int]()
+    for line in lines:
+        if line.op == "members" and line.seq > newest:
+            before, newest = listed, line.seq
+            listed = frozenset(f"{name}/{inc}" for name, inc in members_of(line))
+            out.update((node, newest) for node in before - listed)
+            out = {node: seq for node, seq in out.items() if node not in listed}
+    return out
 
 
 ApplicationChecker = Callable[[Audience], Iterable[Violation]]

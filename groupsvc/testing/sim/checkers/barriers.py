@@ -7,7 +7,7 @@ told of the group's entries says who was a provider, and who had died, at the en
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -112,10 +112,11 @@ class Round:
 
 
 class Barriers:
-    """All that happened at barriers."""
+    """All that happened at barriers; and of each group, since which entry a node is no member of it any more."""
 
-    def __init__(self, stories: Stories) -> None:
+    def __init__(self, stories: Stories, nodes_out: Mapping[int, Mapping[str, int]]) -> None:
         self.stories = stories
+        self.nodes_out = nodes_out
         self.visits: list[Visit] = []
         self.rounds: dict[tuple[Place, int], Round] = {}
         self.brought: dict[tuple[Place, str, int], Visit] = {}
@@ -156,8 +157,9 @@ class Barriers:
 class Population:
     """Who was a provider of a group when, as far as anybody was told."""
 
-    def __init__(self, stories: Stories, group: int) -> None:
+    def __init__(self, stories: Stories, group: int, nodes_out: Mapping[str, int]) -> None:
         self._stories = stories
+        self._nodes_out = nodes_out
         self._those = [story for story in stories.by_group.get(group, ()) if story.provider]
         self.story_of = {story.provider: story for story in self._those}
         self.failing: dict[str, int] = {}  # since which entry
@@ -179,6 +181,10 @@ class Population:
     def is_gone(self, provider: str, seq: int) -> bool:
         """Whether it was certainly no more, or had left, before this entry."""
         return min(self.failing.get(provider, seq), self.left.get(provider, seq)) < seq
+
+    def is_out(self, provider: str, seq: int) -> bool:
+        """Whether its node had been given up by the group before this entry, and all processes there with it."""
+        return self._nodes_out.get(provider.rpartition("/")[0], seq) < seq
 
     def lists(self, seq: int) -> Iterator[tuple[Story, list[str]]]:
         """Everybody who was told of all entries from some time before this one until after it: whom he saw then."""
@@ -202,9 +208,12 @@ class Population:
             yield story, listed
 
 
-def populations(stories: Stories, rounds: Iterable[Round]) -> dict[int, Population]:
+def populations(found: Barriers, rounds: Iterable[Round]) -> dict[int, Population]:
     """Of the groups of these rounds."""
-    return {group: Population(stories, group) for group in {one.place[0] for one in rounds}}
+    return {
+        group: Population(found.stories, group, found.nodes_out.get(group, {}))
+        for group in {one.place[0] for one in rounds}
+    }
 
 
 # --- R1 -------------------------------------------------------------------------------------------------------
@@ -218,7 +227,7 @@ def r1(found: Barriers) -> Iterator[Violation]:
     are listed as the barrier takes, in the order of the providers.
     """
     rounds = list(found.released())
-    of = populations(found.stories, rounds)
+    of = populations(found, rounds)
     for one in rounds:
         first = one.at
         for provider, crc in one.listed:
@@ -251,6 +260,7 @@ def _population(one: Round, seq: int, population: Population, first: HistoryEven
                 continue
             other = population.story_of.get(provider)
             is_over = other is None or (other.ended is not None and other.ended.i < first.i)
+            is_over = is_over or population.is_out(provider, seq)  # it need not know that yet
             if provider in began_with and is_over:
                 continue  # who joins is not told who was failing already
             text = f"{one.title} ends with {seq} and releases {listed} without {provider}, which lives and had not come"
@@ -417,7 +427,7 @@ def _deaths(found: Barriers) -> Iterator[Violation]:
         args = visit.call.invoke.args
         terms.setdefault(visit.place, set()).add((int(args["parties"]), str(args["on_failure"])))
     rounds = [one for one in found.rounds.values() if len(terms[one.place]) == 1]
-    of = populations(found.stories, rounds)
+    of = populations(found, rounds)
     for one in rounds:
         parties, on_failure = next(iter(terms[one.place]))
         if one.result["broken_by"] in ("failure", "left") and on_failure == "continue":

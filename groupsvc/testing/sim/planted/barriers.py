@@ -100,7 +100,7 @@ BARRIERS = (
     ),
     Planted(
         "barrier-the-dead-count", "a ruling is applied whoever has died since", "a dead party is released with others",
-        ("R1",), ((rounds, "_fits", always(_fits_whoever_died)),), stage=DYING,
+        ("R1",), ((rounds, "_fits", always(_fits_whoever_died)),), stage=DYING, first_seed=76,
     ),
     Planted(
         "barrier-newcomers-are-not-waited-for", "a ruling is applied whoever has joined since",
