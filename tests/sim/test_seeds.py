@@ -217,6 +217,12 @@ def test_nobody_throws_away_what_it_never_had() -> None:
     assert () == run_plan(_before_kinds(323684))[1].failures
 
 
+@pytest.mark.parametrize("seed", [329029, 331668])
+def test_nobody_votes_between_two_states_that_came_in_one_frame(seed: int) -> None:
+    """K2, the simulator: a daemon stood still, and then answered two questions at once, the first too late for it."""
+    assert () == run_plan(_before_kinds(seed))[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 
