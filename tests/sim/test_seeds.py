@@ -223,6 +223,11 @@ def test_nobody_votes_between_two_states_that_came_in_one_frame(seed: int) -> No
     assert () == run_plan(_before_kinds(seed))[1].failures
 
 
+def test_a_run_may_be_cut_off_where_a_daemon_stands_still_in_the_middle_of_an_entry() -> None:
+    """G1, the checker: there the shortest prefix ended of a run that was red for another reason (331668)."""
+    assert () == run_plan(_before_kinds(331668), until=40.0)[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 
