@@ -10,6 +10,8 @@ import attrs
 import pytest
 
 from groupsvc.sansio import asking
+from groupsvc.sansio.session_machine import StateDue, VoteDue
+from groupsvc.session_states import SessionState
 from groupsvc.testing.sim.application import Application, Part, outcome_of
 from groupsvc.testing.sim.application_votes import cast_astray
 from groupsvc.testing.sim.applications import ApplicationHabits
@@ -178,6 +180,25 @@ def test_a_vote_that_lingers_was_cast_when_it_was_sent(monkeypatch: pytest.Monke
     assert "suspended" == lines[2].args["state"]
     found = check(world.history.events(), voters=("n1", "n2", "n3"), converged=False)
     assert [] == [one for one in found if one.invariant == "K2"]
+
+
+def test_nobody_votes_before_it_is_told_that_its_session_is_connected_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """K2: the answers to two questions came in one frame, the first too late for its question, a vote between them."""
+    world, app, part, _ = _in_its_first_phase(monkeypatch)
+    monkeypatch.undo()
+    machine, proposal = app.machine, part.membership._proposal
+    assert machine is not None
+    assert proposal is not None
+    world.applications.quiet = True
+    machine.due.append(StateDue(SessionState.SUSPENDED))
+    machine.due.append(VoteDue(part.membership, proposal))
+    machine.due.append(StateDue(SessionState.CONNECTED))
+    app.turn()
+    world.run(until=7.0)
+    lines = [line for line in _lines(world) if line.op in ("session", "vote")]
+    assert ["connected", "suspended", "connected", 1, 2] == [
+        line.args["state"] if line.op == "session" else line.args["phase"] for line in lines
+    ]
 
 
 class _Reader(random.Random):

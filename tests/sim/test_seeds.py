@@ -217,6 +217,17 @@ def test_nobody_throws_away_what_it_never_had() -> None:
     assert () == run_plan(_before_kinds(323684))[1].failures
 
 
+@pytest.mark.parametrize("seed", [329029, 331668])
+def test_nobody_votes_between_two_states_that_came_in_one_frame(seed: int) -> None:
+    """K2, the simulator: a daemon stood still, and then answered two questions at once, the first too late for it."""
+    assert () == run_plan(_before_kinds(seed))[1].failures
+
+
+def test_a_run_may_be_cut_off_where_a_daemon_stands_still_in_the_middle_of_an_entry() -> None:
+    """G1, the checker: there the shortest prefix ended of a run that was red for another reason (331668)."""
+    assert () == run_plan(_before_kinds(331668), until=40.0)[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 

@@ -4,8 +4,8 @@ It does what the drivers of the library do (``groupsvc.drivers``), without their
 the machine what comes, sends what the machine wants said, lets time pass when the machine's deadline has come, knocks
 again when the connection is lost, and begins anew when the session is. Its clock is that of its node.
 
-It acts only while its own clock says that the daemon vouches for it (K2). Whatever it is told it writes down when it
-reads it, which may be late; what becomes of its calls it writes down at once.
+It acts only while its own clock says that the daemon vouches for it, and the last that it was told is that (K2).
+Whatever it is told it writes down when it reads it, which may be late; what becomes of its calls, at once.
 
 *Part* is what it has in one group: a membership, or a subscription.
 """
@@ -105,6 +105,7 @@ class Application:
         self.reads_again_at = -math.inf
         self.machine: SessionMachine | None = None
         self.session = 0  # how many it has opened
+        self.told_state = SessionState.SUSPENDED  # the last that it was told of its session
         self.connection: LocalConnection | None = None
         self.connections: list[LocalConnection] = []  # of this process
         self.parts: dict[int, Part] = {}
@@ -187,6 +188,7 @@ class Application:
     def open_session(self) -> None:
         """A new session, on a new connection."""
         self.session += 1
+        self.told_state = SessionState.SUSPENDED
         self.on_their_way.clear()
         self.machine = SessionMachine(self.name, self._cast, self._numberings)
         self._opening = self.invoke("open_session", {"session": self.session})
@@ -534,6 +536,7 @@ class Application:
         while due:
             task = due.popleft()
             if isinstance(task, StateDue):
+                self.told_state = task.state
                 self.all.mark(f"app-{task.state.value}")
                 self.write("session", {"state": task.state.value, "session": self.session})
             elif waiting or (is_slow and isinstance(task, MachineDue)):
@@ -568,11 +571,12 @@ class Application:
 
     @property
     def may_act(self) -> bool:
-        """Whether its own clock says that what it knows is true."""
+        """Whether its own clock says that what it knows is true, and so does the last that it was told of that."""
         machine = self.machine
         if machine is None or not self.is_running or self.is_stopped:
             return False
-        return machine.state is SessionState.CONNECTED and machine.valid_for(self.clock()) > 0
+        states = (machine.state, self.told_state)  # in one frame there may be several, and a vote between two
+        return states == (SessionState.CONNECTED,) * 2 and machine.valid_for(self.clock()) > 0
 
     def new_value(self) -> bytes:
         """Something that nobody has said before."""

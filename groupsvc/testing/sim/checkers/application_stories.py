@@ -78,9 +78,13 @@ class Story:
         """What it was told before anything was left out."""
         return self.told if self.missed_at < 0 else self.told[: self.missed_at]
 
-    def may_be_cut(self, told: Told) -> bool:
-        """Whether it is the last that it was told of: who tells may stop in the middle of an entry, and never go on."""
-        return self.ended is not None and told is self.told[-1] and not self.void
+    def may_be_cut(self, told: Told, *, converged: bool = True) -> bool:
+        """Whether it is the last that it was told of: who tells may stop in the middle of an entry, and never go on.
+
+        Or, in a run that has not converged, not have gone on yet.
+        """
+        is_over = self.ended is not None or not converged
+        return is_over and told is self.told[-1] and not self.void
 
     @property
     def title(self) -> str:

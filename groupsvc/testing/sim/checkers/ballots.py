@@ -45,22 +45,28 @@ def g1(stories: Stories, converged: bool = False, lost: frozenset[int] = frozens
     on, and in a converged run his part has ended.
     Who is told of an entry is told what the others are, and nobody is left out of one between two that he is told of.
     Of the entry that lets it in a member is told from its own join on, of the entry that removes it only that, and of
-    the last one before its end perhaps only the beginning: its daemon may have been stopped there for good.
+    the last one before its end perhaps only the beginning: its daemon may have been stopped there for good. So it is
+    with the last one of a run that was cut off, where the daemon may stand still.
     Subscribers are told what was approved: the same of it, in the same order (G8).
     """
     for group, those in stories.groups():
         whole: dict[int, tuple[tuple[int, ...], Story]] = {}
+        longest: dict[int, tuple[tuple[int, ...], Story]] = {}  # of those who may have been told only the beginning
         for story in those:
             if not story.provider:
                 continue
             for told in story.whole:
-                if told.seq == story.view["seq"] or _removes(stories, story, told) or story.may_be_cut(told):
+                if told.seq == story.view["seq"] or _removes(stories, story, told):
                     continue
-                first, other = whole.setdefault(told.seq, (told.digests, story))
-                if first != told.digests:
+                is_cut = story.may_be_cut(told, converged=converged)
+                first, other = (longest if is_cut else whole).setdefault(told.seq, (told.digests, story))
+                common = min(len(first), len(told.digests)) if is_cut else None
+                if first[:common] != told.digests[:common]:
                     yield _different(told, story, other, "G1")
+                elif is_cut and len(told.digests) > len(first):
+                    longest[told.seq] = (told.digests, story)
         for story in those:
-            yield from _partly(stories, story, whole)
+            yield from _partly(stories, story, whole, converged)
             yield from _left_out(stories, group, story)
     if converged:
         yield from _still_there(stories, lost)
@@ -86,22 +92,25 @@ def _different(told: Told, story: Story, other: Story, invariant: str) -> Violat
 
 
 def _partly(
-    stories: Stories, story: Story, whole: dict[int, tuple[tuple[int, ...], Story]]
-) -> Iterator[Violation]:  # fmt: skip
+    stories: Stories, story: Story, whole: dict[int, tuple[tuple[int, ...], Story]], converged: bool
+) -> Iterator[Violation]:
     """Who is told only a part of an entry is told no more than that."""
     for told in story.whole:
         known = whole.get(told.seq)
         if known is None:
             continue
         digests, other = known
+        is_cut = story.may_be_cut(told, converged=converged)
         if story.provider and told.seq == story.view["seq"]:
             behind = digests[digests.index(told.digests[0]) :] if told.digests[0] in digests else ()
-            is_same = told.digests == (behind[: len(told.digests)] if story.may_be_cut(told) else behind)
+            is_same = told.digests == (behind[: len(told.digests)] if is_cut else behind)
+        elif story.provider and is_cut and not _removes(stories, story, told):
+            is_same = told.digests == digests[: len(told.digests)]
         elif story.provider:
             is_same = set(told.digests) <= set(digests)
         else:
             shown = tuple(crc for crc in digests if _kind(stories, story.group, told.seq, crc) in FOR_SUBSCRIBERS)
-            is_same = told.digests == (shown[: len(told.digests)] if story.may_be_cut(told) else shown)
+            is_same = told.digests == (shown[: len(told.digests)] if is_cut else shown)
         if not is_same:
             yield _different(told, story, other, "G1" if story.provider else "G8")
 
