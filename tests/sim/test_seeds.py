@@ -217,6 +217,11 @@ def test_nobody_throws_away_what_it_never_had() -> None:
     assert () == run_plan(_before_kinds(323684))[1].failures
 
 
+def test_who_comes_again_to_a_barrier_waits_since_the_end_before() -> None:
+    """R4. n1 heard at once of the end of a round and of a death after it; app-1 had given up and come back (330429)."""
+    assert () == run_plan(_before_kinds(330429))[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 

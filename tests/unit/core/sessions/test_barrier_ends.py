@@ -68,6 +68,21 @@ def test_who_comes_again_and_has_no_time_to_wait_for_the_end_before_has_not_come
     assert ("failed", "timed out") == c.problem(again)
 
 
+def test_who_comes_again_waits_since_the_end_before_however_much_comes_with_it() -> None:
+    """R4: F hears of the end of the first round, and of a death after it, at once; the second one was open then."""
+    domain, (_, b, c), asked = _released_without_word_to_the_last()
+    c.ask(BreakAsk, c.member, "", asked[2])
+    again = come(c)
+    who = id_of(b)
+    b.end()
+    domain.run(0.1)
+    assert [] == c.answers(again)
+    domain.loses = lambda sender, receiver, message: False
+    domain.run(2.0)
+    round_ = round_of(c, again)
+    assert ("broken", "failure", (who,)) == (round_.end, round_.broken_by, round_.who)
+
+
 def test_an_interruption_of_a_call_that_was_refused_breaks_nothing() -> None:
     domain, (a, b, c) = three()
     first = come(c, on_failure="continue")
