@@ -222,6 +222,11 @@ def test_who_comes_again_to_a_barrier_waits_since_the_end_before() -> None:
     assert () == run_plan(_before_kinds(330429))[1].failures
 
 
+def test_what_is_taken_back_is_not_what_was_brought_since() -> None:
+    """X1. app-2 was late with much, and brought much again: that was taken back, so it waited for ever (333392)."""
+    assert () == run_plan(_before_kinds(333392))[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 

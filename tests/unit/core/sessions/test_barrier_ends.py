@@ -153,6 +153,21 @@ def test_what_was_brought_in_vain_makes_room_for_others(monkeypatch: pytest.Monk
     assert payloads_of(a, asked[0]) == payloads_of(b, asked[1]) == dict.fromkeys((id_of(a), id_of(b)), b"y" * 20_000)
 
 
+def test_who_was_late_with_much_and_brings_much_again_has_come() -> None:
+    """R4, X1: what it brought first is taken back when both are there already."""
+    domain, (a, _, c) = three()
+    domain.loses = lambda sender, receiver, message: "F" in (sender, receiver)
+    late = come(c, b"x" * 5_000, parties=2, timeout=0.1)
+    domain.run(0.2)
+    assert ("failed", "timed out") == c.problem(late)
+    asked = [come(c, b"y" * 5_000, parties=2)]
+    domain.loses = lambda sender, receiver, message: False
+    domain.run(2.0)
+    asked.append(come(a, parties=2))
+    domain.run(0.5)
+    assert payloads_of(c, asked[0]) == payloads_of(a, asked[1]) == {id_of(a): b"", id_of(c): b"y" * 5_000}
+
+
 def test_what_is_brought_by_a_node_that_is_cut_off_has_a_limit() -> None:
     """X1."""
     domain, (_, _, c) = three()
