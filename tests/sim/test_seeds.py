@@ -228,6 +228,16 @@ def test_a_run_may_be_cut_off_where_a_daemon_stands_still_in_the_middle_of_an_en
     assert () == run_plan(_before_kinds(331668), until=40.0)[1].failures
 
 
+def test_who_comes_again_to_a_barrier_waits_since_the_end_before() -> None:
+    """R4. n1 heard at once of the end of a round and of a death after it; app-1 had given up and come back (330429)."""
+    assert () == run_plan(_before_kinds(330429))[1].failures
+
+
+def test_what_is_taken_back_is_not_what_was_brought_since() -> None:
+    """X1. app-2 was late with much, and brought much again: that was taken back, so it waited for ever (333392)."""
+    assert () == run_plan(_before_kinds(333392))[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 

@@ -144,7 +144,7 @@ class Barriers:
             for waiter in unneeded:
                 self._take_back(waiter.barrier, waiter.provider, waiter.brought)
             for party in free:
-                self._groups.soon(party.may_come)
+                party.may_come()  # it waits since this entry, not since the last that is delivered with it
             if self._room.waits_at(round_.barrier):
                 turn.mark("barrier-passed-over")
 

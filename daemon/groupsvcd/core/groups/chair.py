@@ -46,6 +46,7 @@ class Chair:
         self._order = order
         self._is_gone = is_gone
         self._gone_at = -math.inf  # when it was said of the nodes that we wait for
+        self._look_again_at = math.inf  # whether another one is: of an old incarnation the list does not tell
         self._phase = (0, 0)  # the ballot and phase that is presided over
         self._said: dict[NodeId, Said] = {}
         self._early: dict[NodeId, tuple[tuple[int, int], Said]] = {}  # of a phase that is still to come
@@ -137,8 +138,9 @@ class Chair:
     def _look_at_nodes(self, now: float) -> None:
         nodes = dict.fromkeys(provider[:2] for provider in self._group.held_back)
         gone = tuple(node for node in nodes if self._is_gone(node))
+        self._look_again_at = now + RULE_AGAIN_S if len(gone) < len(nodes) else math.inf
         if not gone:
-            self._gone_at = -math.inf  # nothing is to be repeated; we hear of it when another one is
+            self._gone_at = -math.inf  # nothing is to be repeated
         elif now >= self._gone_at + RULE_AGAIN_S:
             self._gone_at = now
             self._order(cmd.encode(NodesGone(gone)))
@@ -173,4 +175,4 @@ class Chair:
         at = max(self._ends_at, self._rule_at) if self._rule_at == -math.inf else self._rule_at
         if self._gone_at > -math.inf:
             at = min(at, self._gone_at + RULE_AGAIN_S)
-        return min((at, *self._windows.values()))
+        return min((at, self._look_again_at, *self._windows.values()))

@@ -131,7 +131,10 @@ class SealCheckpoint(Command, frozen=True, tag=11):
 
 
 class Bring(Command, frozen=True, tag=12):
-    """What a provider brings to a barrier that it comes to then, if it is much. ``number`` is one of its node's own."""
+    """What a provider brings to a barrier that it comes to then, if it is much. ``number`` is one of its node's own.
+
+    Nothing takes back what has this number.
+    """
 
     provider: int
     barrier: str

@@ -133,7 +133,7 @@ class Gathering:
             arrived=in_order(self._group.providers, payloads),
             brought=tuple((one, here[one].brought) for one in verdict.arrived if is_released and here[one].brought),
             broken_by=verdict.broken_by, who=verdict.who, waited=waited,
-            keeps=is_released and here[verdict.arrived[0]].on_failure == "wait",
+            keeps=is_released and any(here[one].on_failure == "wait" for one in verdict.arrived),
         )  # fmt: skip
 
     def _verdict(self, here: Waiters) -> Verdict | None:

@@ -104,8 +104,10 @@ class Rounds:
     def bring(self, provider: ProviderId, barrier: str, number: int, payload: bytes) -> None:
         """A provider brings something, in the place of what it brought there before; unless there is too much.
 
-        Nothing: it takes back what it brought.
+        Nothing: it takes back what it brought under this number, and nothing that it has brought since.
         """
+        if not payload and not self.has_brought(provider, barrier, number):
+            return
         self._brought.pop((provider, barrier), None)
         if not payload:
             return

@@ -7,7 +7,7 @@ takes only so many and others came first, B's process has come to the one after 
 A process whose time is up says that it gives up, and then the round breaks for all; unless its end came first. If that
 was the end of a round that did not count it, it has not come to the next: it waited in vain, and knows it.
 
-Its program may come again before that is known: then it waits behind itself, and comes when the end is here.
+Its program may come again before that is known: then it waits behind itself, and comes with the entry that is the end.
 """
 
 from __future__ import annotations

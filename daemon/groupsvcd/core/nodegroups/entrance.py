@@ -278,7 +278,6 @@ class Entrance:
         else:
             seat.replica.intake.begins_with_checkpoint = True
             seat.replica.intake.expect(message.seq, self.turn.now)  # the newest checkpoint, and what came after it
-            seat.replica.intake.hurry(self.turn.now)  # it is not late: nobody sends it unasked
         returned = group.phase is Phase.RETURNING
         self._now_member()
         assert group.carrier is not None

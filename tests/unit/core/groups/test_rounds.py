@@ -100,6 +100,17 @@ def test_what_is_brought_is_kept_until_the_round_ends_and_has_a_limit(monkeypatc
     assert not rounds.has_brought(B, "x", 8)
 
 
+def test_what_is_taken_back_is_not_what_was_brought_since() -> None:
+    """Whoever was late brings something anew, before it is known that what it brought first is of no use."""
+    rounds = Rounds()
+    rounds.bring(A, "x", 1, b"first")
+    rounds.bring(A, "x", 2, b"second")
+    rounds.bring(A, "x", 1, b"")
+    assert rounds.has_brought(A, "x", 2)
+    rounds.bring(A, "x", 2, b"")
+    assert not rounds.has_brought(A, "x", 2)
+
+
 def test_a_copy_from_a_checkpoint_is_the_same_and_goes_on_the_same() -> None:
     rounds = Rounds()
     _apply(rounds, _ruling(1, A, B), A, B)

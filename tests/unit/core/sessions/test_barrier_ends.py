@@ -68,6 +68,21 @@ def test_who_comes_again_and_has_no_time_to_wait_for_the_end_before_has_not_come
     assert ("failed", "timed out") == c.problem(again)
 
 
+def test_who_comes_again_waits_since_the_end_before_however_much_comes_with_it() -> None:
+    """R4: F hears of the end of the first round, and of a death after it, at once; the second one was open then."""
+    domain, (_, b, c), asked = _released_without_word_to_the_last()
+    c.ask(BreakAsk, c.member, "", asked[2])
+    again = come(c)
+    who = id_of(b)
+    b.end()
+    domain.run(0.1)
+    assert [] == c.answers(again)
+    domain.loses = lambda sender, receiver, message: False
+    domain.run(2.0)
+    round_ = round_of(c, again)
+    assert ("broken", "failure", (who,)) == (round_.end, round_.broken_by, round_.who)
+
+
 def test_an_interruption_of_a_call_that_was_refused_breaks_nothing() -> None:
     domain, (a, b, c) = three()
     first = come(c, on_failure="continue")
@@ -136,6 +151,21 @@ def test_what_was_brought_in_vain_makes_room_for_others(monkeypatch: pytest.Monk
     asked = [come(one, b"y" * 20_000, parties=2) for one in (a, b)]
     domain.run(1.0)
     assert payloads_of(a, asked[0]) == payloads_of(b, asked[1]) == dict.fromkeys((id_of(a), id_of(b)), b"y" * 20_000)
+
+
+def test_who_was_late_with_much_and_brings_much_again_has_come() -> None:
+    """R4, X1: what it brought first is taken back when both are there already."""
+    domain, (a, _, c) = three()
+    domain.loses = lambda sender, receiver, message: "F" in (sender, receiver)
+    late = come(c, b"x" * 5_000, parties=2, timeout=0.1)
+    domain.run(0.2)
+    assert ("failed", "timed out") == c.problem(late)
+    asked = [come(c, b"y" * 5_000, parties=2)]
+    domain.loses = lambda sender, receiver, message: False
+    domain.run(2.0)
+    asked.append(come(a, parties=2))
+    domain.run(0.5)
+    assert payloads_of(c, asked[0]) == payloads_of(a, asked[1]) == {id_of(a): b"", id_of(c): b"y" * 5_000}
 
 
 def test_what_is_brought_by_a_node_that_is_cut_off_has_a_limit() -> None:
