@@ -238,6 +238,11 @@ def test_what_is_taken_back_is_not_what_was_brought_since() -> None:
     assert () == run_plan(_before_kinds(333392))[1].failures
 
 
+def test_who_failed_with_an_old_incarnation_of_its_node_is_let_go_when_that_is_gone() -> None:
+    """G10. An exclusive group: n4 was back, so no list said of its life before that it was gone; nobody asked again."""
+    assert () == run_plan(draw(188))[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 
