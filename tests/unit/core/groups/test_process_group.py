@@ -133,7 +133,7 @@ def test_in_an_exclusive_group_who_fails_with_its_node_is_listed_until_the_node_
 
 
 def test_who_waits_for_one_node_when_another_is_gone_looks_again_now_and_then() -> None:
-    """A is gone, B is only down. Of an old incarnation no list of nodes tells that it is gone: the leader asks again."""
+    """A is gone, B is only down. Of an old incarnation no list tells that it is gone: the leader asks again."""
     group = Assembly(exclusive=True)
     group.gone = set()
     group.join("A1", "B1", "C1")
