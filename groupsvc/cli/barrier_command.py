@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -28,7 +27,7 @@ from .child_process import check_program, replace_us
 from .exit_codes import ExitCode
 from .front import say
 from .lock_commands import environment
-from .options import count, readable, running, seconds
+from .options import count, readable, running, timeout_argument
 from .tables import aligned, in_json, shown
 
 if TYPE_CHECKING:
@@ -71,10 +70,7 @@ def add(commands: Commands) -> None:
         help="what the others see of this party (default: host:process)",
     )
     barrier.add_argument("--payload", default="", metavar="TEXT", help="something for the others, who are shown it")
-    barrier.add_argument(
-        "--timeout", type=seconds, default=math.inf, metavar="S",
-        help="end with exit code 124, all of them, if not everybody comes within S seconds (default: wait for ever)",
-    )  # fmt: skip
+    timeout_argument(barrier, "end with exit code 124, all of them, if not everybody comes")
     barrier.add_argument(
         "--on-failure", choices=("break", "continue"), default="break",
         help="when one who had come dies: end with exit code 123, all of them (break, the default), or wait for another"

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import math
 import os
 import signal
 import socket
@@ -31,7 +30,7 @@ from .advice import explained
 from .child_process import check_program, fill_standard_streams
 from .exit_codes import ExitCode, code_of
 from .front import GONE, Front, Post, say
-from .options import count, running, seconds
+from .options import count, running, seconds, timeout_argument
 from .passed_signals import Signalled, Signals, die_of
 from .supervision import Ended, Rules, Supervision
 
@@ -83,10 +82,7 @@ def add(commands: Commands) -> None:
         example="groupsvc lock nightly-report --timeout 60 -- ./report.sh --all",
         description=_LOCK,
     )  # fmt: skip
-    lock.add_argument(
-        "--timeout", type=seconds, default=math.inf, metavar="S",
-        help="give up with exit code 124 if it is not to be had within S seconds (default: wait for ever)",
-    )  # fmt: skip
+    timeout_argument(lock, "give up with exit code 124 if it is not to be had")
     lock.add_argument(
         "--try",
         "--nonblock",
@@ -117,10 +113,7 @@ def add(commands: Commands) -> None:
         example="groupsvc elect scheduler --data 10.0.0.7:4711 -- ./scheduler --port 4711",
         description=_ELECT,
     )  # fmt: skip
-    elect.add_argument(
-        "--timeout", type=seconds, default=math.inf, metavar="S",
-        help="give up with exit code 124 if not leading within S seconds (default: wait for ever)",
-    )  # fmt: skip
+    timeout_argument(elect, "give up with exit code 124 if not leading")
     elect.add_argument(
         "--once", action="store_true", help="end with the first term: with exit code 125 if the lead is lost"
     )

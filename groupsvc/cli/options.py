@@ -75,6 +75,12 @@ def _key_file(text: str) -> str | Literal[False]:
     return False if text == "none" else text
 
 
+def timeout_argument(parser: argparse.ArgumentParser, what: str) -> None:
+    """How long a command that runs another one waits before it does; ``what`` it does when the time is up."""
+    text = f"{what} within S seconds (default: wait for ever)"
+    parser.add_argument("--timeout", type=seconds, default=math.inf, metavar="S", help=text)
+
+
 def group_argument(parser: argparse.ArgumentParser) -> None:
     """The group that the command is about."""
     parser.add_argument("group", type=readable, metavar="GROUP", help="name of the group")

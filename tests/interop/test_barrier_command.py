@@ -46,7 +46,7 @@ def test_three_meet_twice_and_each_has_a_rank_of_its_own(shared_domain: LocalDom
             assert [0, 0, 4] == [one.ends() for one in parties]
             one, two, three = (iter(party.says, "") for party in parties)
             found = json.loads("\n".join(one))
-            assert True is found["released"]
+            assert found["released"] is True
             names = [party["name"] for party in found["parties"]]
             assert list(NODES) == sorted(names)
             assert [f"of {who}" for who in names] == [party["payload"] for party in found["parties"]]

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from groupsvc.testing.sim.checkers.application_stories import Stories
 from groupsvc.testing.sim.checkers.ballots import g1
-from groupsvc.wire.history import HistoryEvent
 
-GROUP = 7
+from .written import GROUP, Written
+
 KINDS = ("left", "state", "ended")
 """What all are told of entry 5, in this order."""
 
 
-class Tale:
+class Tale(Written):
     """What anna on n1 and bert on n2 wrote down, who were let in with entry 3, and carl, who watches."""
 
     def __init__(self) -> None:
-        self.lines: list[HistoryEvent] = []
+        super().__init__()
         for who, provider in (("anna", "n1/1/1"), ("bert", "n2/1/1"), ("carl", "")):
             op = "join_group" if provider else "subscribe_group"
             self._line(who, op, "invoke", {"id": 1, "name": "db"})
@@ -27,16 +25,6 @@ class Tale:
             self._line(who, op, "ok", {"id": 1}, result)
         for kind in KINDS:
             self.told("anna", 5, kind)
-
-    def _line(
-        self, who: str, op: str, type_: Any, args: dict[str, Any], result: dict[str, Any] | None = None, **more: Any
-    ) -> None:
-        self.lines.append(
-            HistoryEvent(
-                v=1, i=len(self.lines), t=float(len(self.lines)), who=who, node="", type=type_, op=op, group=GROUP,
-                args=args, result=result or {}, **more,
-            )
-        )  # fmt: skip
 
     def told(self, who: str, seq: int, kind: str) -> None:
         """It read one thing that follows from an entry."""

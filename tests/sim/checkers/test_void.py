@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from groupsvc.testing.sim.application_ops import digest
 from groupsvc.testing.sim.checkers.application_calls import g9
 from groupsvc.testing.sim.checkers.application_stories import Stories
 from groupsvc.testing.sim.checkers.ballots import g1
 from groupsvc.testing.sim.checkers.void import Run
-from groupsvc.wire.history import HistoryEvent
 
-GROUP = 7
+from .written import GROUP, Written
+
 PROVIDERS = [["n1/1/1", "anna", "", 3], ["n2/1/1", "bert", "", 3]]
 
 
-class Tale:
+class Tale(Written):
     """What anna on n1 and bert on n2 wrote down; both were let in with entry 3."""
 
     def __init__(self) -> None:
-        self.lines: list[HistoryEvent] = []
+        super().__init__()
         for who, node in (("anna", "n1"), ("bert", "n2")):
             self._line(who, "join_group", "invoke", {"id": 1, "name": "db", "votes": "ask", "as": who})
             view = {"seq": 3, "fence": 1, "providers": PROVIDERS, "state": "", "version": 0, "default_vote": "approve"}
             result = {"m": 1, "group": GROUP, "provider": f"{node}/1/1", "view": view, "attributes": {}}
             self._line(who, "join_group", "ok", {"id": 1}, result)
-
-    def _line(
-        self, who: str, op: str, type_: Any, args: dict[str, Any], result: dict[str, Any] | None = None, **more: Any
-    ) -> None:
-        self.lines.append(
-            HistoryEvent(
-                v=1, i=len(self.lines), t=float(len(self.lines)), who=who, node="", type=type_, op=op, group=GROUP,
-                args=args, result=result or {}, **more,
-            )
-        )  # fmt: skip
 
     def state(self, who: str, seq: int, value: str) -> None:
         """It read that this is version 1 of the state."""
