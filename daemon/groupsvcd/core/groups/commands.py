@@ -133,7 +133,7 @@ class SealCheckpoint(Command, frozen=True, tag=11):
 class Bring(Command, frozen=True, tag=12):
     """What a provider brings to a barrier that it comes to then, if it is much. ``number`` is one of its node's own.
 
-    Nothing takes back what has this number.
+    With no payload it takes back what was brought under this number.
     """
 
     provider: int
