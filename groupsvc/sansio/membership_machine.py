@@ -87,6 +87,7 @@ class Membership:
         self._attributes = attributes
         self._providers: dict[notices.ProviderId, Provider] = {}
         self._start_seq = view.seq
+        self._run: list[notices.AnyNotice] = []  # the entry that is being told
         self._parted: dict[notices.ProviderId, Provider] = {}  # who left with the entry in hand
         self._view = self._start_from(view)
         self.me = None if my_id is None else self.who(my_id)
@@ -141,8 +142,14 @@ class Membership:
 
     # --- What is told ---
 
-    def told(self, run: Sequence[notices.AnyNotice], now: float) -> None:
-        """Everything that follows from one entry."""
+    def told(self, notice: notices.AnyNotice, now: float, *, more: bool) -> None:
+        """The next thing that follows from an entry; nothing is shown of it until all of it is here."""
+        self._run.append(notice)
+        if not more:
+            run, self._run = self._run, []
+            self._told(run, now)
+
+    def _told(self, run: Sequence[notices.AnyNotice], now: float) -> None:
         self._parted.clear()
         self.seq = run[0].seq
         if self.seq > self._start_seq:  # else the view that we began with has it all

@@ -161,7 +161,6 @@ class SessionMachine:
         """What came in one frame of ``size`` bytes."""
         self._now = now
         self._heard.hear_bytes(size)
-        runs = _runs(messages)
         for message in messages:
             if self.state in IS_OVER:
                 return
@@ -173,17 +172,17 @@ class SessionMachine:
             if not self._is_on:
                 raise PeerProtocolError(f"the daemon sent {type(message).__name__} before the session was open")
             self._heard.hear()
-            if isinstance(message, wire.Told):
-                run = runs.pop((message.member, message.notice.seq), None)
-                if run is not None:  # else it was told with the first of its entry
-                    self._told(message.member, run)
-            else:
-                self._counted(message)
+            self._counted(message)
         if self._is_on and self._heard.is_much:
             self._say_alive()
 
     def _counted(self, message: wire.AnyClientReply) -> None:
         match message:
+            case wire.Told():
+                membership = self.members.get(message.member)
+                if membership is not None:
+                    membership.told(message.notice, self._now, more=message.more)
+                    self._look_whether_it_ended(membership)
             case wire.MessagesCame():
                 membership = self.members.get(message.member)
                 if membership is not None:
@@ -210,16 +209,8 @@ class SessionMachine:
             case wire.SnapshotWanted():
                 if (membership := self.members.get(message.member)) is not None:
                     membership.snapshot_wanted(message.seq)
-            case wire.Told():
-                raise AssertionError("told in runs")
             case _:
                 self._calls.answer(message)
-
-    def _told(self, member: int, run: list[notices.AnyNotice]) -> None:
-        membership = self.members.get(member)
-        if membership is not None:
-            membership.told(run, self._now)
-            self._look_whether_it_ended(membership)
 
     def _look_whether_it_ended(self, membership: Membership) -> None:
         if membership.has_ended:
@@ -523,12 +514,3 @@ class SessionMachine:
     def cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         """``proposal.vote`` was called, from whatever thread: that is the driver's affair."""
         self._cast_hook(membership, proposal, answer)
-
-
-def _runs(messages: Sequence[wire.AnyClientReply]) -> dict[tuple[int, int], list[notices.AnyNotice]]:
-    """What each member is told of each entry. Others are told in between, and calls answered."""
-    runs: dict[tuple[int, int], list[notices.AnyNotice]] = {}
-    for message in messages:
-        if isinstance(message, wire.Told):
-            runs.setdefault((message.member, message.notice.seq), []).append(message.notice)
-    return runs

@@ -448,10 +448,11 @@ class OutcomeIs(ClientReply, tag=int(Kind.OUTCOME_IS)):
 
 
 class Told(ClientReply, tag=int(Kind.TOLD)):
-    """The next thing that happened in a group."""
+    """The next thing that happened in a group. ``more``: what comes next to this member is of the same entry."""
 
     member: int
     notice: AnyNotice
+    more: bool = False
 
 
 class MessagesCame(ClientReply, tag=int(Kind.MESSAGES_CAME)):

@@ -146,7 +146,7 @@ class DaemonInMemory:
         subject = notices.Subject(
             kind="state", proposals=((*NODE, 1000 + ask.id),), proposer=(*NODE, ask.member), state=ask.value
         )
-        changed = wire.Told(ask.member, notices.StateChanged(group.seq, ask.value, group.version))
+        changed = wire.Told(ask.member, notices.StateChanged(group.seq, ask.value, group.version), more=True)
         return [changed, *self.ended(ask.member, subject, id=ask.id)]
 
     def _sent(self, ask: wire.SendAsk) -> list[wire.AnyClientReply]:
@@ -154,7 +154,7 @@ class DaemonInMemory:
         group.seq += 1
         me = (*NODE, ask.member)
         subject = notices.Subject(kind="message", proposals=((*NODE, 1000 + ask.id),), proposer=me, payload=ask.payload)
-        message = wire.Told(ask.member, notices.Message(group.seq, me, ask.payload))
+        message = wire.Told(ask.member, notices.Message(group.seq, me, ask.payload), more=True)
         return [message, *self.ended(ask.member, subject, id=ask.id)]
 
     def _left(self, ask: wire.LeaveAsk) -> list[wire.AnyClientReply]:

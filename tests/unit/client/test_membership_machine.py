@@ -27,7 +27,7 @@ OTHER = ("n2", 3, 1)
 
 
 def told(line: Line, member: int, *told: notices.AnyNotice) -> None:
-    line.tell(*(wire.Told(member, notice) for notice in told))
+    line.tell(*(wire.Told(member, notice, more=notice is not told[-1]) for notice in told))
 
 
 class TestViews:
@@ -60,15 +60,18 @@ class TestViews:
         assert 1 == len(left.view.providers)
 
     def test_an_entry_is_taken_together_whoever_is_told_and_answered_in_between(self, line: Line) -> None:
-        """A session with two members of a group is told of an entry in turns; both see the group after it."""
+        """And in however many frames it comes: a program that reads slowly is sent what it has room for."""
         one, two = join(line, name="a"), join(line, name="b")
+        taken(one), taken(two)
         others = [notices.Provider(("n2", 3, number), str(number), b"", 9) for number in (1, 2)]
         came = [notices.Joined(9, (other,), 200 + number) for number, other in enumerate(others)]
-        line.tell(
-            wire.Told(1, came[0]), wire.Told(2, came[0]), wire.Done(99), wire.Told(1, came[1]), wire.Told(2, came[1])
-        )
+        before = one.view
+        line.tell(wire.Told(1, came[0], more=True), wire.Told(2, came[0], more=True), wire.Done(99))
+        assert [] == [*taken(one), *taken(two)]
+        assert before == one.view, "half an entry is none"
+        line.tell(wire.Told(1, came[1]), wire.Told(2, came[1]))
         for membership in (one, two):
-            assert [201, 201] == [event.view.fence for event in taken(membership)[-2:]]  # type: ignore[union-attr]
+            assert [201, 201] == [event.view.fence for event in taken(membership)]  # type: ignore[union-attr]
 
     def test_all_events_of_one_entry_show_the_group_after_it(self, line: Line) -> None:
         """GS-24: a state change that comes with a join is one entry."""

@@ -51,6 +51,7 @@ from .line import RETRY_S, Line
 from .papers import Paper, Silent
 from .process_group import ProcessGroup
 from .replay import messages_in
+from .shares import share_of
 from .stretches import is_plain, payload_of, stretches
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ Decided = Callable[[Ended | Refused | None], None]
 class Listener(Protocol):
     """A process of this node, as far as one group is concerned: a provider, somebody who wants to be, a subscriber."""
 
-    def told(self, notice: AnyNotice, group: ProcessGroup) -> None:
-        """The next thing that happened; ``group`` is as it is after the entry that it follows from."""
+    def told(self, run: Sequence[AnyNotice], group: ProcessGroup) -> None:
+        """All that follows from one entry and concerns this process; ``group`` is as it is after that entry."""
 
     def heard(self, seq: int, sender: ProviderId, payloads: Sequence[bytes]) -> None:
         """The same as so many ``Message`` notices in a row, of one sender: entries from ``seq`` on."""
@@ -503,24 +504,23 @@ class LocalGroup:
     # --- Telling ---
 
     def _tell(self, notices: list[AnyNotice]) -> None:
-        """What follows from one entry. A provider is told of it from its own ``Joined`` on, and up to its ``Left``."""
-        group, me = self.group, self._groups.me
+        """What follows from one entry: everybody is told all of it, and then it has its consequences here."""
+        me, happened = self._groups.me, [notice for notice in notices if not isinstance(notice, Refused)]
+        for number, listener in list(self._processes.items()):
+            if share := share_of((*me, number), happened, is_in=number in self._told_in):
+                listener.told(share, self.group)
+        if public := [notice for notice in happened if isinstance(notice, FOR_SUBSCRIBERS)]:
+            for listener in list(self._subscribers.values()):
+                listener.told(public, self.group)
         for notice in notices:
             if isinstance(notice, Refused):
                 self._decide((notice.proposal,), notice)
-                continue
-            if isinstance(notice, PhaseOpened):
+            elif isinstance(notice, PhaseOpened):
                 self._box.empty()
             elif isinstance(notice, Joined):
                 self.is_kept = False  # from now on it lives as long as its providers
                 self._told_in.update(provider.id[2] for provider in notice.providers if provider.node == me)
-            for number, listener in list(self._processes.items()):
-                if number in self._told_in:
-                    listener.told(notice, group)
-            if isinstance(notice, FOR_SUBSCRIBERS):
-                for listener in list(self._subscribers.values()):
-                    listener.told(notice, group)
-            if isinstance(notice, Ended):
+            elif isinstance(notice, Ended):
                 self._disown_unasked(notice)
                 self._decide(notice.outcome.subject.proposals, notice)
                 self._turn_away(notice)

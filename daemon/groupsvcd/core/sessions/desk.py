@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -44,12 +44,12 @@ class Desk:
     outside: Outside = attrs.field(init=False)
     hosts: Hosts = attrs.field(init=False)
     group_names: GroupNames = attrs.field(init=False)
-    _sized: tuple[AnyNotice | None, int] = (None, 0)
+    _sized: tuple[Sequence[AnyNotice], list[int]] = ((), [])
 
-    def size_of(self, notice: AnyNotice) -> int:
-        """About how many bytes it takes to tell this; found out once for all who are told it in a row."""
-        if notice is not self._sized[0]:
-            self._sized = (notice, len(REPLY_CODEC.encode_one(Told(0, notice))) + NUMBER_BYTES)
+    def sizes_of(self, run: Sequence[AnyNotice]) -> list[int]:
+        """About how many bytes it takes to tell each of these; found out once for all who are told the same."""
+        if run is not self._sized[0]:
+            self._sized = (run, [len(REPLY_CODEC.encode_one(Told(0, notice))) + NUMBER_BYTES for notice in run])
         return self._sized[1]
 
     @property

@@ -102,8 +102,7 @@ class GroupNames:
         notices = self._changes(answer)
         for watch in list(self._watches.values()):
             if watch.call is None:
-                for notice in notices:
-                    watch.session.tell_notice(watch.member, notice)
+                watch.session.tell_run(watch.member, notices)
             elif watch.asked_for <= number:
                 call, watch.call = watch.call, None
                 call.answer(Subscribed(call.id, watch.member, {}, self.view))

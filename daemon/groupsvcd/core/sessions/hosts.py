@@ -97,5 +97,4 @@ class Hosts:
         if new:
             notices.append(Joined(version, tuple(new), version))
         for watch in list(self._watches.values()):
-            for notice in notices:
-                watch.session.tell_notice(watch.member, notice)
+            watch.session.tell_run(watch.member, notices)

@@ -29,10 +29,9 @@ from groupsvc.wire.client_messages import (
     OutcomeIs,
     Problem,
     SnapshotWanted,
-    Told,
 )
 from groupsvc.wire.limits import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
-from groupsvc.wire.notices import AnyNotice, Ended, Joined, Left, ProviderId, Refused
+from groupsvc.wire.notices import AnyNotice, Ended, Left, ProviderId, Refused
 
 from ..groups import commands as cmd
 from ..groups.arrivals import Arrival
@@ -45,7 +44,6 @@ from .briefing import ITEM_BYTES, Briefing
 from .briefing import RUN_BYTES as MESSAGES_BYTES
 from .calls import LAST_WORD_S
 from .refusals import WORDS
-from .tellings import TELLING_BYTES_MAX
 
 if TYPE_CHECKING:
     from ..groups.local_group import LocalGroup
@@ -166,14 +164,12 @@ class Membership:
 
     # --- What it is told ---
 
-    def told(self, notice: AnyNotice, group: ProcessGroup) -> None:
-        """The next thing that happened in the group."""
+    def told(self, run: Sequence[AnyNotice], group: ProcessGroup) -> None:
+        """What follows from the next entry; the first of all is our own ``Joined``."""
         if self.is_over:
             return
         if self.provider is None:
             me = (*self.session.desk.processes.me, self.member)
-            if not isinstance(notice, Joined) or all(provider.id != me for provider in notice.providers):
-                return  # of the same entry, and before we were in
             problem = self._problem_with(self.local) if self.local is not None else None
             if problem is not None:  # while the join was voted on, what it wanted was dropped
                 self.provider = me
@@ -181,12 +177,8 @@ class Membership:
                 self.end("goodbye")
                 return
             self._is_in(me, group)
-        size = 0 if self._briefing is None else self.session.desk.size_of(notice)
-        if self._briefing is None or size > TELLING_BYTES_MAX:
-            self.session.tell_notice(self.member, notice)
-        else:
-            self._briefing.put(Told(self.member, notice), size)
-        if isinstance(notice, Left) and self.provider in notice.providers:
+        self.session.tell_run(self.member, run, self._tell)
+        if isinstance(run[-1], Left) and self.provider in run[-1].providers:
             self._over()
 
     def _is_in(self, me: ProviderId, group: ProcessGroup) -> None:

@@ -16,7 +16,7 @@ A program is *responsive* while it says that it is alive, and that the code whic
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from groupsvc.wire.client_messages import (
@@ -147,13 +147,17 @@ class Session:
         if not self.is_over:
             self._tellings.lay_aside(telling, len(REPLY_CODEC.encode_one(telling)))
 
-    def tell_notice(self, member: int, notice: AnyNotice) -> None:
-        """Something that happened in a group; all of its members on this node are told the same."""
-        size = self.desk.size_of(notice)
-        if size > TELLING_BYTES_MAX:
-            self._cannot_be_told(Told(member, notice), size)
-        else:
-            self.put(Told(member, notice), size)
+    def tell_run(
+        self, member: int, run: Sequence[AnyNotice], put: Callable[[AnyClientReply, int], None] | None = None
+    ) -> None:
+        """What follows from one entry: its program takes it together, in however many frames it comes."""
+        put = put or self.put
+        for left, notice, size in zip(range(len(run) - 1, -1, -1), run, self.desk.sizes_of(run), strict=True):
+            telling = Told(member, notice, more=left > 0)
+            if size > TELLING_BYTES_MAX:
+                self._cannot_be_told(telling, size)
+                return
+            put(telling, size)
 
     def tell_messages(self, messages: MessagesCame, size: int) -> None:
         """The same for what comes most: its size is known."""

@@ -78,15 +78,15 @@ class Subscription:
 
     # --- What it is told ---
 
-    def told(self, notice: AnyNotice, group: ProcessGroup) -> None:
-        """Something was approved."""
+    def told(self, run: Sequence[AnyNotice], group: ProcessGroup) -> None:
+        """Something was approved. Of an entry all is told, or all is missed: half of it is a group that never was."""
         if self.is_over:
             return
         if self._missed or self.session.is_crowded:
-            self._missed += 1
+            self._missed += len(run)
             self.session.behind[self.member] = self.catch_up
         else:
-            self.session.tell_notice(self.member, notice)
+            self.session.tell_run(self.member, run)
 
     def heard(self, seq: int, sender: ProviderId, payloads: Sequence[bytes]) -> None:
         """Messages are for providers."""

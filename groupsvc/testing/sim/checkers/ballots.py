@@ -383,12 +383,15 @@ def g10(stories: Stories, converged: bool, lost: frozenset[int]) -> Iterator[Vio
 
 
 def _in_what_is_left(group: int, those: list[Story]) -> Iterator[Violation]:
-    """Who watched is told the end with the entry that removed the last provider; nobody is let in behind that one."""
+    """Who watched is told the end with the entry that removed the last provider; nobody is let in behind that one.
+
+    Unless it missed something: then its last entry may be any.
+    """
     ends = [
         story.told[-1].seq
         for story in those
         if story.ended is not None and str(story.ended.args["why"]).startswith(DISSOLVED)
-        and story.told and not story.void
+        and story.told and story.missed_at < 0 and not story.void
     ]  # fmt: skip
     for story in those:
         if story.provider and ends and story.view["seq"] > min(ends):

@@ -51,11 +51,12 @@ class Process:
 
     # --- What it is told ---
 
-    def told(self, notice: AnyNotice, group: ProcessGroup) -> None:
-        """The next thing: never an older one."""
-        assert not self.notices or self.notices[-1].seq <= notice.seq
-        self.notices.append(notice)
-        self.views.append(group.view)
+    def told(self, run: Sequence[AnyNotice], group: ProcessGroup) -> None:
+        """The next entry: never an older one, nor the same again."""
+        assert not self.notices or self.notices[-1].seq < run[0].seq
+        assert {group.seq} == {notice.seq for notice in run}
+        self.notices.extend(run)
+        self.views.extend([group.view] * len(run))
 
     def heard(self, seq: int, sender: ProviderId, payloads: Sequence[bytes]) -> None:
         """Messages in a row: each is a notice of its own, as far as tests are concerned."""

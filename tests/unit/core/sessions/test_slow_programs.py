@@ -11,6 +11,7 @@ from groupsvc.wire.notices import Left, Responsive, StateChanged
 from groupsvcd.core.peer_messages import Submit
 from groupsvcd.core.sessions import tellings
 from groupsvcd.core.sessions.session import Session
+from groupsvcd.core.sessions.subscription import Subscription
 
 from .applications import Application, Applications
 
@@ -101,6 +102,29 @@ def test_a_slow_subscriber_misses_something_and_is_told_how_much(small_limits: N
     a.propose_state(b"after")
     domain.run(0.2)
     assert b"after" == watcher.notices(StateChanged)[-1].value
+
+
+def test_a_slow_subscriber_misses_an_entry_or_is_told_all_of_it(small_limits: None) -> None:
+    """L6: who knew the half of an entry would see a group, and a fence, that nobody else ever saw."""
+    domain = Applications()
+    a, watcher = domain.opened("D"), domain.opened("E")
+    a.join()
+    watcher.subscribe()
+    domain.run(1.0)
+    watcher.is_running = False
+    session = _session(domain, watcher)
+    (subscription,) = session.parts.values()
+    assert isinstance(subscription, Subscription)
+    assert subscription.local is not None
+    before = len(_kept(domain, watcher)._kept)
+    for seq in range(100, 135):
+        run = [StateChanged(seq, b"%d" % number, number) for number in range(3)]
+        subscription.told(run, subscription.local.group)
+    told = [telling for telling, _ in _kept(domain, watcher)._kept][before:]
+    assert 100 < before + len(told) < 105 - 2, "the last one that there was room for is told to its end"
+    assert [2, 1, 0] * (len(told) // 3) == [2 - telling.notice.version for telling in told]
+    assert [True, True, False] * (len(told) // 3) == [telling.more for telling in told]
+    assert 3 * 35 - len(told) == subscription._missed
 
 
 def test_a_program_that_changes_its_mind_a_thousand_times_costs_one_entry_at_a_time() -> None:
