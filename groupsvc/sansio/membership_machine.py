@@ -165,6 +165,7 @@ class Membership:
                 self._show(notice, now)
             if isinstance(notice, notices.Left) and self.my_id in notice.providers:
                 self.end(f"it left: {notice.cause}", None)
+                break  # what comes behind it is in the view, and no event of this member
 
     def messages_came(self, seq: int, sender: notices.ProviderId, payloads: tuple[bytes, ...]) -> None:
         """Plain messages of one sender, entries from ``seq`` on."""

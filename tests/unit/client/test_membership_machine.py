@@ -83,6 +83,18 @@ class TestViews:
         assert joined.view == changed.view == membership.view
         assert b"s" == joined.view.state  # type: ignore[union-attr]
 
+    def test_who_leaves_sees_the_group_after_the_whole_entry(self, line: Line) -> None:
+        """Its own ``Left`` is the last event, and what came behind it is in the view."""
+        membership = join(line)
+        other = notices.Provider(OTHER, "beta", b"", 2)
+        told(line, 1, notices.Joined(2, (other,), 102))
+        taken(membership)
+        told(line, 1, notices.Left(3, ((*NODE, 1),), "leave", 103), notices.Left(3, (OTHER,), "leave", 104))
+        (left,) = taken(membership)
+        assert isinstance(left, events.Left)
+        assert (104, ()) == (left.view.fence, left.view.providers)
+        assert "leave" in str(membership.end_reason)
+
     def test_the_first_join_told_again_changes_nothing(self, line: Line) -> None:
         membership = join(line)
         assert 1 == len(membership.view.providers)

@@ -51,7 +51,7 @@ from .line import RETRY_S, Line
 from .papers import Paper, Silent
 from .process_group import ProcessGroup
 from .replay import messages_in
-from .shares import share_of
+from .shares import shares_of
 from .stretches import is_plain, payload_of, stretches
 
 if TYPE_CHECKING:
@@ -506,9 +506,8 @@ class LocalGroup:
     def _tell(self, notices: list[AnyNotice]) -> None:
         """What follows from one entry: everybody is told all of it, and then it has its consequences here."""
         me, happened = self._groups.me, [notice for notice in notices if not isinstance(notice, Refused)]
-        for number, listener in list(self._processes.items()):
-            if share := share_of((*me, number), happened, is_in=number in self._told_in):
-                listener.told(share, self.group)
+        for number, share in shares_of(happened, me, tuple(self._processes), self._told_in):
+            self._processes[number].told(share, self.group)
         if public := [notice for notice in happened if isinstance(notice, FOR_SUBSCRIBERS)]:
             for listener in list(self._subscribers.values()):
                 listener.told(public, self.group)

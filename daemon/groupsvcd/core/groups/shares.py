@@ -1,25 +1,36 @@
-"""Which part of what follows from an entry concerns whom."""
+"""Which part of what follows from an entry concerns whom.
+
+A provider is told from its own ``Joined`` on. It is told all of the entry in which it leaves, also what comes behind
+its ``Left``: else it would see a group in the end that nobody else sees under that number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
-from groupsvc.wire.notices import AnyNotice, Joined, Left, ProviderId
+from groupsvc.wire.notices import AnyNotice, Joined
 
-
-def share_of(provider: ProviderId, happened: Sequence[AnyNotice], *, is_in: bool) -> Sequence[AnyNotice]:
-    """What a provider is told of an entry: from its own ``Joined`` on, and up to its ``Left``."""
-    if is_in and not any(_leaves(notice, provider) for notice in happened):
-        return happened  # as most of the time, and then all are told the same
-    share: list[AnyNotice] = []
-    for notice in happened:
-        is_in = is_in or (isinstance(notice, Joined) and any(one.id == provider for one in notice.providers))
-        if is_in:
-            share.append(notice)
-            if _leaves(notice, provider):
-                break
-    return share
+from ..views import NodeId
 
 
-def _leaves(notice: AnyNotice, provider: ProviderId) -> bool:
-    return isinstance(notice, Left) and provider in notice.providers
+def shares_of(
+    happened: Sequence[AnyNotice], node: NodeId, numbers: Iterable[int], told_in: Set[int]
+) -> Iterator[tuple[int, Sequence[AnyNotice]]]:
+    """What these processes of a node are told, if anything; ``told_in`` are those who were in before.
+
+    Those who are told the same are given the same object.
+    """
+    if not happened:
+        return
+    joined = {
+        provider.id[2]: place
+        for place, notice in enumerate(happened) if isinstance(notice, Joined)
+        for provider in notice.providers if provider.node == node
+    }  # fmt: skip
+    shares = {0: happened}
+    for number in numbers:
+        first = 0 if number in told_in else joined.get(number)
+        if first is not None:
+            if first not in shares:
+                shares[first] = happened[first:]
+            yield number, shares[first]

@@ -277,8 +277,7 @@ class Entrance:
             group.roll = welcome
         else:
             seat.replica.intake.begins_with_checkpoint = True
-            seat.replica.intake.expect(message.seq, self.turn.now)  # the newest checkpoint, and what came after it
-            seat.replica.intake.hurry(self.turn.now)  # that it is missing is no reordering
+            seat.replica.intake.begin(message.seq, self.turn.now)  # with the newest checkpoint, and what came after it
         returned = group.phase is Phase.RETURNING
         self._now_member()
         assert group.carrier is not None

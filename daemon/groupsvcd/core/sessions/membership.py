@@ -178,7 +178,7 @@ class Membership:
                 return
             self._is_in(me, group)
         self.session.tell_run(self.member, run, self._tell)
-        if isinstance(run[-1], Left) and self.provider in run[-1].providers:
+        if any(isinstance(notice, Left) and self.provider in notice.providers for notice in run):
             self._over()
 
     def _is_in(self, me: ProviderId, group: ProcessGroup) -> None:

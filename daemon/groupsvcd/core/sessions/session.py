@@ -29,6 +29,7 @@ from groupsvc.wire.client_messages import (
     LeaveAsk,
     MemberLost,
     MessagesCame,
+    NoticesMissed,
     Problem,
     ProposalAsk,
     SessionAlive,
@@ -186,7 +187,7 @@ class Session:
         part = self.parts.pop(member, None) if member is not None else None
         if part is not None:
             self.desk.turn.round_trip.append(lambda: part.end("overrun"))
-            if isinstance(telling, Told):
+            if isinstance(telling, Told | NoticesMissed):
                 self.tell(MemberLost(part.member, dissolved=False, reason=text))
 
     @property
@@ -254,7 +255,8 @@ class Session:
             self._tellings.count(alive.seen)
         self._alive_at = self.desk.turn.now
         self._responds(does=alive.is_responsive)
-        self._send(SessionAliveAck(alive.id, self.taken, self.desk.good_for))
+        good_for = 0.0 if self._tellings.is_resuming else self.desk.good_for  # it goes past what waits for room
+        self._send(SessionAliveAck(alive.id, self.taken, good_for))
         if self.behind and not self.is_crowded:
             behind, self.behind = self.behind, {}
             for catch_up in behind.values():

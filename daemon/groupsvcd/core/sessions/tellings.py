@@ -43,6 +43,7 @@ class Tellings:
         self._bytes = 0
         self._unsent_bytes = 0
         self._sent_upto = 0  # on whatever connection
+        self._missed_upto = 0  # what there was when the present connection came
         self._is_connected = False
 
     @property
@@ -63,6 +64,11 @@ class Tellings:
     def is_crowded(self) -> bool:
         """Whether the client is well behind."""
         return len(self._kept) > CROWDED_ITEMS or self._bytes > CROWDED_BYTES
+
+    @property
+    def is_resuming(self) -> bool:
+        """Whether not all is sent yet that happened while there was no connection."""
+        return self.last - len(self._unsent) < self._missed_upto
 
     def put(self, telling: AnyClientReply, size: int) -> None:
         """The next; it has about so many bytes."""
@@ -116,6 +122,7 @@ class Tellings:
         self.disconnect()
         self.count(seen)
         self._is_connected = True
+        self._missed_upto = self.last
         self._unsent = deque(self._kept)
         self._unsent_bytes = self._bytes
         self._send_more()

@@ -36,6 +36,7 @@ class Intake:
         self._known_last = 0
         self.asked = 0  # how often for what is missing now
         self.ask_at = math.inf
+        self._is_early = False  # whether the next question is one more than would be asked
         self.first_wait: Callable[[], float] = lambda: timers.repair_delay
         self.begins_with_checkpoint = False  # who has a machine and nothing else: with the newest one, if there is any
 
@@ -77,6 +78,7 @@ class Intake:
 
     def _settle(self, now: float) -> None:
         self.asked = 0
+        self._is_early = False
         self.ask_at = math.inf
         if self._pending:
             self._pending = {seq: entry for seq, entry in self._pending.items() if seq > self.log.last}
@@ -90,6 +92,10 @@ class Intake:
         if self._known_last <= self.log.last:
             self.ask_at = math.inf
             return None
+        if self._is_early:
+            self._is_early = False
+            self.ask_at = now + self.first_wait()
+            return (*self._next_gap, 0)
         attempt = self.asked
         self.asked += 1
         wait = min(self._timers.repair_delay * 2 ** min(attempt + 1, 10), self._timers.repeat_max)
@@ -113,10 +119,22 @@ class Intake:
         if self.ask_at < math.inf:
             self.ask_at = now
 
+    def begin(self, last: int, now: float) -> None:
+        """Entries up to ``last`` exist, and none of them is on its way to us: ask at once.
+
+        That question is not counted: the link to whom we ask may be too new to carry it. So it is asked again when it
+        would have been asked otherwise.
+        """
+        self.expect(last, now)
+        if self.ask_at < math.inf:
+            self.ask_at = now
+            self._is_early = True
+
     def reset(self) -> None:
         """A new epoch: what was announced under the old one is void."""
         self._pending.clear()
         self._pending_bytes = 0
         self._known_last = 0
         self.asked = 0
+        self._is_early = False
         self.ask_at = math.inf

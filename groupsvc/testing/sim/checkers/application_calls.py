@@ -388,8 +388,6 @@ def l6(stories: Stories) -> Iterator[Violation]:
                 fences.setdefault(int(story.view["seq"]), int(story.view["fence"]))
                 at.setdefault(int(story.view["seq"]), story.began.i)
             for told in story.whole:
-                if _leaves(stories, story, told.lines):
-                    continue
                 for line in told.lines:
                     if line.args["kind"] == "message":
                         continue
@@ -409,7 +407,3 @@ def l6(stories: Stories) -> Iterator[Violation]:
             if fence > below:
                 below, earlier = fence, group
         highest[name] = (below, group)
-
-
-def _leaves(stories: Stories, story: Story, lines: list[HistoryEvent]) -> bool:
-    return any(line.args["kind"] == "left" and story.provider in stories.of(line)["providers"] for line in lines)

@@ -26,7 +26,7 @@ from groupsvcd.core.groups import pending
 from .applications import Application, Applications, three
 
 
-def test_who_leaves_is_told_everything_up_to_its_leave_also_of_the_same_entry() -> None:
+def test_who_leaves_is_told_all_of_the_entry_with_which_it_leaves() -> None:
     """GS-30: C votes on a state and is told how that ended, though its leave has its turn with the same entry."""
     domain, (a, b, c) = three(state_phases="n")
     a.propose_state(b"red")
@@ -38,7 +38,37 @@ def test_who_leaves_is_told_everything_up_to_its_leave_also_of_the_same_entry() 
     domain.run(0.1)
     assert isinstance(c.answer(number), OutcomeIs)
     last = [one.notice for one in c.kinds(Told) if one.member == c.member and one.notice.seq == c.notices(Left)[0].seq]
-    assert [StateChanged, Ended, Left] == [type(one) for one in last]
+    assert [StateChanged, Ended, Left, Ended] == [type(one) for one in last]
+
+
+def test_two_who_leave_with_one_entry_know_the_same_group_after_it() -> None:
+    """L6: B, which leaves first, is told of C, too: else the last group it sees would be one that nobody else saw."""
+    domain, (a, b, c) = three(state_phases="n")
+    a.propose_state(b"red")
+    domain.run(0.1)
+    for application in (b, c):
+        application.ask(LeaveAsk, application.member, 0, 5.0)
+        domain.run(0.05)
+    for application in (a, b, c):
+        application.vote("approve")
+    domain.run(0.2)
+    assert [2, 2, 2] == [len(application.notices(Left)) for application in (a, b, c)]
+    assert a.notices(Left) == b.notices(Left) == c.notices(Left)
+
+
+def test_who_joins_and_is_expelled_with_one_entry_is_told_both() -> None:
+    """K1: its join was approved, and it has left."""
+    domain = Applications()
+    a, c = domain.opened("D"), domain.opened("E")
+    a.join(name="a", join_phases="n")
+    c.join(name="c", wait=0.2)
+    joiner = a.notices(PhaseOpened)[-1].subject.joining[0].id
+    a.ask(ExpelAsk, a.member, 1, -1.0, False, 5.0, (joiner,), "no")
+    domain.run(0.1)
+    a.vote("approve")
+    domain.run(0.3)
+    assert [(joiner,)] == [left.providers for left in c.notices(Left)]
+    assert c.notices(Joined)[0].seq == c.notices(Left)[0].seq
 
 
 def test_a_proposal_whose_end_is_not_known_is_named_and_can_be_asked_for() -> None:

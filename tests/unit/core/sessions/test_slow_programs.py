@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from groupsvc.wire.client_messages import NoticesMissed, SessionNews
+from groupsvc.wire.client_messages import MemberLost, NoticesMissed, SessionAliveAck, SessionNews
 from groupsvc.wire.notices import Left, Responsive, StateChanged
 from groupsvcd.core.peer_messages import Submit
-from groupsvcd.core.sessions import tellings
+from groupsvcd.core.sessions import session, tellings
 from groupsvcd.core.sessions.session import Session
 from groupsvcd.core.sessions.subscription import Subscription
 
@@ -112,8 +112,7 @@ def test_a_slow_subscriber_misses_an_entry_or_is_told_all_of_it(small_limits: No
     watcher.subscribe()
     domain.run(1.0)
     watcher.is_running = False
-    session = _session(domain, watcher)
-    (subscription,) = session.parts.values()
+    (subscription,) = _session(domain, watcher).parts.values()
     assert isinstance(subscription, Subscription)
     assert subscription.local is not None
     before = len(_kept(domain, watcher)._kept)
@@ -125,6 +124,51 @@ def test_a_slow_subscriber_misses_an_entry_or_is_told_all_of_it(small_limits: No
     assert [2, 1, 0] * (len(told) // 3) == [2 - telling.notice.version for telling in told]
     assert [True, True, False] * (len(told) // 3) == [telling.more for telling in told]
     assert 3 * 35 - len(told) == subscription._missed
+
+
+def test_a_program_that_resumes_is_vouched_for_when_it_has_all_that_it_missed(small_limits: None) -> None:
+    """K2: the answer goes past what waits for room, so it promises nothing as long as something does."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    a.join(name="a")
+    b.join(name="b")
+    domain.run(0.6)
+    a.hang_up()
+    for number in range(120):
+        b.multicast(b"%d" % number)
+        domain.run(0.005)
+    a.count_every = 20
+    a.resume()
+    vouched: list[tuple[bool, bool]] = []  # whether it had all, and whether it was vouched for
+    for _ in range(8):
+        had = len(a.payloads)
+        a.alive()
+        (*_, acknowledged) = [one for one in a.not_counted if isinstance(one, SessionAliveAck)]
+        vouched.append((had + 50 >= 120, acknowledged.good_for > 0.0))
+        domain.run(0.001)
+    assert (False, False) == vouched[0]
+    assert (True, True) == vouched[-1]
+    assert all(has_all == is_vouched for has_all, is_vouched in vouched)
+
+
+def test_what_a_watcher_missed_may_be_too_much_to_be_told(small_limits: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it has lost the group, and is told so."""
+    domain = Applications()
+    a, watcher = domain.opened("D"), domain.opened("E")
+    a.join()
+    watcher.subscribe()
+    domain.run(1.0)
+    watcher.is_running = False
+    a.count_every = watcher.count_every = 20
+    for number in range(150):
+        a.propose_state(b"%d" % number * 200)
+        domain.run(0.01)
+    monkeypatch.setattr(session, "TELLING_BYTES_MAX", 300)
+    watcher.is_running = True
+    domain.run(2.0)
+    assert [] == watcher.kinds(NoticesMissed)
+    (lost,) = watcher.kinds(MemberLost)
+    assert "more than one frame holds" in lost.reason
 
 
 def test_a_program_that_changes_its_mind_a_thousand_times_costs_one_entry_at_a_time() -> None:

@@ -100,6 +100,18 @@ def test_asking_again_backs_off_up_to_a_limit() -> None:
     assert max(waits) <= 1.5 * TIMERS.repeat_max
 
 
+def test_who_begins_asks_at_once_and_once_more_when_others_would_begin_to() -> None:
+    """The link may be too new to carry the first question, so it does not count."""
+    intake, _ = _intake()
+    intake.begin(5, 10.0)
+    assert (1, 5, 0) == intake.next_ask(10.0)
+    assert intake.next_ask(10.001) is None
+    assert (1, 5, 0) == intake.next_ask(10.0 + TIMERS.repair_delay)
+    assert 1 == intake.asked
+    intake.offer(1, _slice(1, 5), 10.03)
+    assert math.inf == intake.ask_at
+
+
 def test_what_waits_beyond_a_gap_is_bounded() -> None:
     """More is dropped and asked for again, and the log is complete in the end all the same."""
     intake, log = _intake()
