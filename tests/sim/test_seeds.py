@@ -187,6 +187,12 @@ def test_a_life_that_nobody_saw_may_have_ended_the_table() -> None:
     assert () == run_plan(_before_kinds(316305))[1].failures
 
 
+@pytest.mark.parametrize("seed", [336043, 336548, 338164])
+def test_a_daemon_that_is_back_at_once_does_not_free_what_its_programs_hold(seed: int) -> None:
+    """L6: a program was stopped, its daemon killed, and another one there with the same disk before its lease was over."""
+    assert () == run_plan(draw(seed))[1].failures
+
+
 def test_a_session_in_its_grace_is_waited_for() -> None:
     """X1, the check: n3 stood still, its program gave its session up, and was the only one in its group (317457)."""
     assert () == run_plan(_before_kinds(317457))[1].failures

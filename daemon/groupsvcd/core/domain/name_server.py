@@ -348,17 +348,20 @@ class NameServer:
         elif needs_proof(self.voter.directory, ask):
             self._questions.wait(asker, ask, after=self.roll.n + 1)
         else:
-            self._tell(asker, ask, *answer(self.voter.directory, ask))
+            self._tell(asker, ask, *answer(self.voter.directory, ask, self._holds_no_lease))
 
     def _tell(self, asker: NodeId, ask: Ask, content: dict[str, Any], problem: str) -> None:
         tell = Tell(asker[1], self.epoch, ask.number, content, problem)
         self.turn.send(asker[0], tell, valid_until=self.roll.office_until)
 
+    def _holds_no_lease(self, node_id: NodeId) -> bool:
+        return self.roll.overdue(node_id, self.turn.now)
+
     def _answer_questions(self) -> None:
         if self._questions.is_empty:
             return
         for asker, ask in self._questions.ready(self.roll.backed_n):
-            self._tell(asker, ask, *answer(self.voter.directory, ask))
+            self._tell(asker, ask, *answer(self.voter.directory, ask, self._holds_no_lease))
         if self._questions.newest_call_needed() > self.roll.n == self.roll.backed_n:
             self.call()  # one such call at a time: a flood of questions must not become a flood of calls
 

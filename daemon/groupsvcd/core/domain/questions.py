@@ -8,6 +8,7 @@ wants to *find* a group, to form it otherwise, need not wait: forming decides.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..peer_messages import Ask
@@ -49,8 +50,12 @@ def needs_proof(directory: Directory, ask: Ask) -> bool:
     return ask.what != "find" and (ask.what != "group" or directory.group(ask.key) is None)
 
 
-def answer(directory: Directory, ask: Ask) -> tuple[dict[str, Any], str]:
-    """(what the directory says, a problem or "")."""
+def answer(directory: Directory, ask: Ask, is_over: Callable[[NodeId], bool]) -> tuple[dict[str, Any], str]:
+    """(what the directory says, a problem or ""); ``is_over``: whether any lease of this incarnation has ended.
+
+    An incarnation that said goodbye, or whose disk another one has, is gone at once, for it acts no more. But programs
+    of its node rely on its lease by their own clocks: who asks whether nobody there holds anything is told of both.
+    """
     if ask.what in ("group", "find"):
         group = directory.group(ask.key)
         return {"group": None if group is None else group.as_answer()}, ""
@@ -58,8 +63,8 @@ def answer(directory: Directory, ask: Ask) -> tuple[dict[str, Any], str]:
         return {"groups": [group.as_answer() for group in directory.groups.all()], "seq": directory.applied}, ""
     if ask.what == "gone":
         name, _, incarnation = ask.key.rpartition("/")
-        is_gone = incarnation.isdecimal() and directory.nodes.is_gone((name, int(incarnation)))
-        return {"gone": is_gone}, ""
+        which = (name, int(incarnation) if incarnation.isdecimal() else 0)
+        return {"gone": which[1] > 0 and directory.nodes.is_gone(which) and is_over(which)}, ""
     if ask.what == "config":
         value, version = directory.config(ask.key)
         return {"value": value, "version": version}, ""

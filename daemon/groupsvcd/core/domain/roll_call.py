@@ -29,6 +29,7 @@ class RollCall:
         self._echoes: dict[str, int] = {}
         self._proven_after: dict[str, int] = {}
         self._present: dict[tuple[str, int], float] = {}
+        self._dismissed: set[tuple[str, int]] = set()
         self._counted_from = won_at
         self.n = 0
         self.backed_n = 0
@@ -72,9 +73,12 @@ class RollCall:
         """Whether an answer to call ``echo`` was given after the node was last forgotten."""
         return echo > self._proven_after.get(name, 0)
 
-    def dismiss(self, node_id: tuple[str, int]) -> None:
-        """This incarnation is gone; nobody will ask about it again."""
-        self._present.pop(node_id, None)
+    def dismiss(self, node_id: tuple[str, int], now: float) -> None:
+        """This incarnation is gone; when its lease is over as well nobody will ask about it again."""
+        self._dismissed.add(node_id)
+        for gone in [one for one in self._dismissed if self.overdue(one, now)]:
+            self._dismissed.discard(gone)
+            self._present.pop(gone, None)
 
     # --- Authority ---
 

@@ -182,7 +182,7 @@ class Roster:
 
     def forget(self, node_id: NodeId) -> None:
         """This incarnation is gone; nobody will ask about it again."""
-        self.roll.dismiss(node_id)
+        self.roll.dismiss(node_id, self.turn.now)
         self._suspicions.clear(node_id)
         self._goodbyes.discard(node_id)
 

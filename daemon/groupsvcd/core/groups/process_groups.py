@@ -228,16 +228,16 @@ class ProcessGroups:
             local.on_message((sender.name, sender.incarnation), message)
 
     def is_gone(self, node: NodeId) -> bool:
-        """Whether this incarnation certainly holds nothing any more, as far as we know.
+        """Whether no program of this incarnation holds anything any more, as far as we know.
 
-        Of an incarnation that has a successor our list says nothing; the name server knows, and is asked.
+        The name server knows, and is asked. Our list does not say it of an incarnation that has a successor; nor is it
+        enough that one is gone, which has said goodbye: its programs may rely on its lease for a while.
         """
-        entry = self._nodes.station.member.nodes.get(node[0])
-        if entry is None or node in self._gone:
+        if node in self._gone:
             return True
-        if entry.incarnation == node[1]:
-            return entry.status == "gone"
-        if entry.incarnation > node[1] and self.now >= self._asked.get(node, -math.inf) + ASK_AGAIN_S:
+        entry = self._nodes.station.member.nodes.get(node[0])
+        may_be = entry is None or (entry.incarnation, entry.status == "gone") > (node[1], False)
+        if may_be and self.now >= self._asked.get(node, -math.inf) + ASK_AGAIN_S:
             self._asked[node] = self.now
             self._nodes.station.requests.ask(
                 "gone", f"{node[0]}/{node[1]}", lambda answer: self._is_known(node, is_gone=bool(answer.get("gone")))

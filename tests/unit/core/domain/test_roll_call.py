@@ -114,8 +114,12 @@ def test_time_in_which_the_name_server_did_not_run_is_held_against_nobody() -> N
     assert roll.overdue(C, 42.6)
 
 
-def test_a_dismissed_incarnation_leaves_nothing_behind() -> None:
+def test_a_dismissed_incarnation_is_remembered_until_its_lease_is_over_and_leaves_nothing_behind() -> None:
+    """It acts no more, but programs of its node rely on its lease: they are asked about."""
     roll = _roll()
     roll.answer(B, roll.call(11.0), True, 11.1)
-    roll.dismiss(B)
+    roll.dismiss(B, 11.2)
+    assert 11.1 == roll.last_seen(B)
+    assert not roll.overdue(B, 13.5)
+    roll.dismiss(C, 13.7)
     assert 10.0 == roll.last_seen(B)

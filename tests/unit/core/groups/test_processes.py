@@ -235,6 +235,22 @@ def test_in_an_exclusive_group_a_node_that_comes_back_does_not_hide_that_its_for
     assert "D1 E1" == processes[0].names
 
 
+def test_in_an_exclusive_group_a_daemon_that_is_back_at_once_does_not_hide_that_programs_of_its_node_go_on() -> None:
+    """L6: with its disk it shows that the one before has ended, and acts no more. Its programs rely on its lease."""
+    nodes = Processes()
+    processes = [nodes.start(node, exclusive=True) for node in "DEC"]
+    nodes.run(1.0)
+    former = nodes.node("C")
+    nodes.die("C")
+    nodes.run(0.2)
+    nodes.boot("C")
+    nodes.run(1.3)
+    assert nodes.voter("A").directory.nodes.is_gone(former)
+    assert "D1 E1 C1" == processes[0].names
+    nodes.run(5.0)
+    assert "D1 E1" == processes[0].names
+
+
 def test_a_leader_that_was_cut_off_for_a_moment_presides_again() -> None:
     """Nothing was ordered meanwhile, and it has no vote of its own to repeat: the votes of the others are enough."""
     nodes = Processes()
