@@ -189,7 +189,7 @@ def test_a_life_that_nobody_saw_may_have_ended_the_table() -> None:
 
 @pytest.mark.parametrize("seed", [336043, 336548, 338164])
 def test_a_daemon_that_is_back_at_once_does_not_free_what_its_programs_hold(seed: int) -> None:
-    """L6: a program was stopped, its daemon killed, and another one there with the same disk before its lease was over."""
+    """L6: a program was stopped, its daemon killed, and another one there with the same disk before the lease was over."""
     assert () == run_plan(draw(seed))[1].failures
 
 
