@@ -189,8 +189,13 @@ def test_a_life_that_nobody_saw_may_have_ended_the_table() -> None:
 
 @pytest.mark.parametrize("seed", [336043, 336548, 338164])
 def test_a_daemon_that_is_back_at_once_does_not_free_what_its_programs_hold(seed: int) -> None:
-    """L6: a program was stopped, its daemon killed, and another one there with the same disk before the lease was over."""
+    """L6: a program was stopped, its daemon killed, and another one there with the same disk within its lease."""
     assert () == run_plan(draw(seed))[1].failures
+
+
+def test_two_damaged_disks_do_not_take_turns_for_ever() -> None:
+    """V7: the third one had everything, and was always granted a view with one of the two (336580)."""
+    assert () == run_plan(draw(336580))[1].failures
 
 
 def test_a_session_in_its_grace_is_waited_for() -> None:

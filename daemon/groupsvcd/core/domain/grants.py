@@ -41,6 +41,11 @@ class _Told:
     wait: float
 
 
+@attrs.define
+class _PassedOn(_Told):
+    unable: set[str] = attrs.field(factory=set)
+
+
 class Grants:
     """One name server's care, in one term of office."""
 
@@ -55,7 +60,7 @@ class Grants:
         self._order = order
         self._tell = tell
         self._told: dict[int, _Told] = {}
-        self._passed_on: dict[int, _Told] = {}  # by the epoch of the active view: because somebody was unable
+        self._passed_on: dict[int, _PassedOn] = {}  # by the epoch of the active view: because somebody was unable
         self._complaints: dict[int, dict[str, tuple[int, float]]] = {}
         self._orphans: dict[int, dict[NodeId, tuple[int, int]]] = {}
         self._lost_since: dict[int, float] = {}
@@ -138,17 +143,21 @@ class Grants:
         return is_new or pending.forced or pending.leader != group.active.leader
 
     def _grant_without(self, group: Group, pending: View, unable: str) -> None:
-        """Who is to lead or serve has not what it takes; without it, the others may have enough.
+        """Who is to lead or serve has not what it takes; without it, and all who said so before, the others may.
 
         If none of them has, the view goes round between them, ever more slowly. If there is nobody else, and all whom
         the active view had are gone for ever, nobody can ever go on with this group: it ends.
         """
         passed = self._passed_on.get(group.id)
         if passed is None or passed.epoch != group.active.epoch:
-            passed = self._passed_on[group.id] = _Told(group.active.epoch, self.turn.now, -math.inf, 0.0)
+            passed = self._passed_on[group.id] = _PassedOn(group.active.epoch, self.turn.now, -math.inf, 0.0)
         if self.turn.now < passed.next_at:
             return  # it is told again, and says so again
-        servers = tuple(server for server in self._servers_up(group) if server[0] != unable)
+        up = self._servers_up(group)
+        passed.unable.add(unable)
+        if passed.unable.issuperset(name for name, which in up if (name, which) in group.active.servers):
+            passed.unable = {unable}
+        servers = tuple(server for server in up if server[0] not in passed.unable)
         of_active = [name for name, which in servers if (name, which) in group.active.servers]
         if of_active:
             self.turn.mark("group-server-unable")

@@ -12,7 +12,7 @@ from groupsvcd.core.turn import Turn
 from groupsvcd.core.views import AttributeValue
 from tests.unit.directory.scene import Scene
 
-D, E, F = ("d", 1), ("e", 1), ("f", 1)
+D, E, F, G = ("d", 1), ("e", 1), ("f", 1), ("g", 1)
 
 
 class Office:
@@ -214,6 +214,21 @@ def test_who_is_unable_to_serve_is_left_out_of_the_next_grant() -> None:
     assert ("e", (E,)) == (proposal.leader, proposal.servers)
     office.grants.on_complaint(("f", 1), office.id, pending.epoch, unable=True)
     assert [proposal] == office.ordered
+
+
+def test_two_who_are_unable_are_both_left_out_and_if_all_are_it_goes_round() -> None:
+    """Disks are damaged, and all of them had everything: who is left goes on alone."""
+    office = Office()
+    office.scene.serve(office.id, D, E, F, G, k=4)
+    office.scene.down("d")
+    granted: list[tuple[str, ...]] = []
+    for name in "efgef":
+        pending = office.scene.group(office.id).pending
+        assert pending is not None
+        granted.append(pending.names)
+        office.complain(name, epoch=pending.epoch, unable=True)
+        office.turn.now += 2.0
+    assert [("e", "f", "g"), ("f", "g"), ("g",), ("e", "f"), ("f",)] == [tuple(sorted(names)) for names in granted]
 
 
 def test_the_complained_of_leader_is_not_in_the_next_view() -> None:
