@@ -198,6 +198,11 @@ def test_two_damaged_disks_do_not_take_turns_for_ever() -> None:
     assert () == run_plan(draw(336580))[1].failures
 
 
+def test_what_one_view_had_lost_and_a_forced_one_found_again_was_not_there_in_between() -> None:
+    """K2, the checker: n4 had everything of a fast group; n1, cut off, had more, and was all that was left in the end."""
+    assert () == run_plan(draw(338301))[1].failures
+
+
 def test_a_session_in_its_grace_is_waited_for() -> None:
     """X1, the check: n3 stood still, its program gave its session up, and was the only one in its group (317457)."""
     assert () == run_plan(_before_kinds(317457))[1].failures

@@ -115,6 +115,10 @@ class Lineage:
                 return cut.brought.get(seq) != crc
         return False
 
+    def cut_before(self, epoch: int, later: float) -> int:
+        """The lowest number from which on a log between this epoch and a later one goes on without what it had."""
+        return min(cut.first for cut in self.cuts if epoch < cut.epoch <= later)
+
     def is_ever_cut(self, seq: int, epoch: int) -> bool:
         """Whether any later epoch began without an entry of this number."""
         return any(cut.epoch > epoch and cut.first <= seq for cut in self.cuts)
