@@ -199,7 +199,7 @@ def test_two_damaged_disks_do_not_take_turns_for_ever() -> None:
 
 
 def test_what_one_view_had_lost_and_a_forced_one_found_again_was_not_there_in_between() -> None:
-    """K2, the checker: n4 had everything of a fast group; n1, cut off, had more, and was all that was left in the end."""
+    """K2, the checker: n4 had everything of a fast group; n1, cut off, had more, and was all that was left."""
     assert () == run_plan(draw(338301))[1].failures
 
 
