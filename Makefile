@@ -6,11 +6,20 @@ SEEDS ?= 200
 JOBS ?= 2
 FUZZ_SECONDS ?= 60
 
-# Tests without sockets and clocks: as many at a time as there are cores. The others start processes and have them alone.
+# The tests start daemons and commands by the hundred: of modules that are compiled once each is up in half the time.
+unexport PYTHONDONTWRITEBYTECODE
+
+# Tests without sockets and clocks: as many at a time as there are cores.
 CALM := tests/golden tests/property tests/sim tests/unit/core tests/unit/wire
+
+# The others start processes, and most of their time they wait: one more at a time than there are cores. What is marked
+# "alone" demands something of the clock, and comes when all else is done.
+WAITING := $(shell echo $$(($(JOBS) + 1)))
 
 # Tests with a real Spark, one kind of session each.
 SPARKS := tests/spark/test_local.py tests/spark/test_cluster.py tests/spark/test_connect.py
+
+OTHERS := tests $(CALM:%=--ignore=%) $(SPARKS:%=--ignore=%) --ignore=tests/tidy
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -60,7 +69,8 @@ docs: $(STAMP) ## the documentation as pages, in build/site; a broken link is an
 
 test: check ## check, then every test but those with Spark
 	$(BIN)/python -m pytest $(CALM) --numprocesses $(JOBS) --dist worksteal
-	$(BIN)/python -m pytest tests $(CALM:%=--ignore=%) $(SPARKS:%=--ignore=%) --ignore=tests/tidy
+	$(BIN)/python -m pytest $(OTHERS) -m 'not alone' --numprocesses $(WAITING) --dist worksteal
+	$(BIN)/python -m pytest $(OTHERS) -m alone
 
 # A process for each kind of Spark session: there is one JVM in a process, and it remembers the first.
 spark: $(SPARK) ## the tests with Spark: pyspark, and Java, are installed for them

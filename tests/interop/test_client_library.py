@@ -112,6 +112,7 @@ class TestMembership:
             assert Reason.EXPLICIT_REJECT is caught.value.outcome.reason
             assert name == caught.value.group
 
+    @pytest.mark.alone
     def test_a_member_that_is_killed_leaves_as_failed_at_once(
         self, shared_domain: LocalDomain, sessions: Connect, name: str
     ) -> None:

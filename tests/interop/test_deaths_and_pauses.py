@@ -98,6 +98,7 @@ def test_a_paused_voter_costs_nobody_else_anything(shared_domain: LocalDomain) -
     assert answer(shared_domain, leader).epoch == epoch
 
 
+@pytest.mark.alone
 def test_a_short_pause_of_a_voter_goes_unpunished(shared_domain: LocalDomain) -> None:
     """Short blips must not cost anything: well below the lease nobody is declared down."""
     leader = shared_domain.wait_for_name_server()
@@ -145,6 +146,7 @@ def test_a_voter_that_lost_its_state_is_let_in_again(local_domain: LocalDomain) 
         assert eventually_looked_up(connection, "older-than-the-disk") == group
 
 
+@pytest.mark.alone
 @pytest.mark.timing
 def test_fail_over_is_not_ten_times_slower_than_promised(shared_domain: LocalDomain) -> None:
     """The promise itself (0.3 s median) is measured by the bench on a quiet machine."""

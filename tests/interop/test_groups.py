@@ -89,6 +89,7 @@ def test_nodes_that_share_no_group_have_nothing_to_do_with_one_another() -> None
         domain.wait_until(lambda: delivered_everywhere(right, EACH), "all is delivered on the right", timeout=60)
 
 
+@pytest.mark.alone
 @pytest.mark.faults
 @pytest.mark.parametrize("size", [100, 10_000])
 def test_a_stopped_receiver_holds_nobody_up_and_costs_a_bounded_amount(size: int) -> None:

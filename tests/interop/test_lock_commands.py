@@ -218,6 +218,7 @@ class TestLosing:
             holder.tell("enough")
             assert 3 == holder.ends()
 
+    @pytest.mark.alone
     def test_a_daemon_that_was_paused_for_a_moment_costs_nothing(self, local_domain: LocalDomain, name: str) -> None:
         with Typed(local_domain, "lock", name, "--", "sh", "-c", "echo ready; read line; exit 3") as holder:
             assert "ready" == holder.says()

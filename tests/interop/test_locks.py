@@ -539,6 +539,7 @@ class TestNodesDie:
             with pytest.raises(groupsvc.DaemonUnreachable):
                 first.acquire(timeout=1.0)
 
+    @pytest.mark.alone
     def test_a_paused_daemon_costs_nothing_when_it_goes_on_in_time(self, local_domain: LocalDomain, name: str) -> None:
         """SUSPENDED, then RESUMED: it is still held, with the same fence; the wait goes on, too."""
         local_domain.hand_over("n1")

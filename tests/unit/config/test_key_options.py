@@ -66,31 +66,32 @@ def test_check_config_refuses_and_says_what_to_do(tmp_path: Path, capsys: pytest
         assert "c.toml:1: listen_clients: 0.0.0.0 is not loopback, and there are no keys" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "text, expected",
-    [
-        (NODE_KEYS, "key_file: is required: there are [node_keys]"),
-        (CLIENT_KEYS, "key_file: is required: there are [client_keys]"),
-        (OWN + CLIENT_KEYS, "listen_clients: is required: there are [client_keys]"),
-        (OWN + 'listen_clients = "tcp://0.0.0.0:1"\n', "listen_clients: nobody could connect to it"),
-        (OWN + 'listen_clients = "ipc:///x"\n', "listen_clients: 'ipc:///x' is not tcp://HOST:PORT"),
-        (OWN + VOTERS, "node_keys: has no key of n2, n3"),
-        (OWN + f'[node_keys]\nn1 = "{N2.public}"', "node_keys.n1: is not the public key in"),
-        (OWN + "[node_keys]\nn2 = 5", "node_keys.n2: must be text of 40 characters, not int"),
-        (OWN + "[node_keys]\nn2 = []", "node_keys.n2: has 0 keys"),
-        (OWN + f'[node_keys]\nn2 = ["{N1.public}", "{N2.public}", "{N3.public}"]', "node_keys.n2: has 3 keys"),
-        (OWN + '[node_keys]\nn2 = "short"', "node_keys.n2: has 5 characters and not 40"),
-        (OWN + f'[node_keys]\nn2 = "{N2.public[:-1]}~"', "node_keys.n2: has characters that no key has"),
-        (OWN + f'[node_keys]\n"n 2" = "{N2.public}"', "node_keys.n 2: 'n 2' is no name"),
-        (OWN + f'[node_keys]\nn2 = "{N2.public}"\nn3 = "{N2.public}"', "node_keys.n3: is the key of n2 as well"),
-        ("node_keys = 3\n", "node_keys: is a table"),
-        ('node_kees = "x"\n', "did you mean node_keys?"),
-        ('key_file = "none.key"\n', "none.key: the key file cannot be read: No such file"),
-        ('key_file = "open.key"\n', "open.key: mode 0644 lets others read or change it; chmod 600"),
-        ('key_file = "mixed.key"\n', "the public key does not belong to the secret key"),
-        ('key_file = "n1.pub"\n', "key_file: "),
-    ],
-)
+PROBLEMS = [
+    (NODE_KEYS, "key_file: is required: there are [node_keys]"),
+    (CLIENT_KEYS, "key_file: is required: there are [client_keys]"),
+    (OWN + CLIENT_KEYS, "listen_clients: is required: there are [client_keys]"),
+    (OWN + 'listen_clients = "tcp://0.0.0.0:1"\n', "listen_clients: nobody could connect to it"),
+    (OWN + 'listen_clients = "ipc:///x"\n', "listen_clients: 'ipc:///x' is not tcp://HOST:PORT"),
+    (OWN + VOTERS, "node_keys: has no key of n2, n3"),
+    (OWN + f'[node_keys]\nn1 = "{N2.public}"', "node_keys.n1: is not the public key in"),
+    (OWN + "[node_keys]\nn2 = 5", "node_keys.n2: must be text of 40 characters, not int"),
+    (OWN + "[node_keys]\nn2 = []", "node_keys.n2: has 0 keys"),
+    (OWN + f'[node_keys]\nn2 = ["{N1.public}", "{N2.public}", "{N3.public}"]', "node_keys.n2: has 3 keys"),
+    (OWN + '[node_keys]\nn2 = "short"', "node_keys.n2: has 5 characters and not 40"),
+    (OWN + f'[node_keys]\nn2 = "{N2.public[:-1]}~"', "node_keys.n2: has characters that no key has"),
+    (OWN + f'[node_keys]\n"n 2" = "{N2.public}"', "node_keys.n 2: 'n 2' is no name"),
+    (OWN + f'[node_keys]\nn2 = "{N2.public}"\nn3 = "{N2.public}"', "node_keys.n3: is the key of n2 as well"),
+    ("node_keys = 3\n", "node_keys: is a table"),
+    ('node_kees = "x"\n', "did you mean node_keys?"),
+    ('key_file = "none.key"\n', "none.key: the key file cannot be read: No such file"),
+    ('key_file = "open.key"\n', "open.key: mode 0644 lets others read or change it; chmod 600"),
+    ('key_file = "mixed.key"\n', "the public key does not belong to the secret key"),
+    ('key_file = "n1.pub"\n', "key_file: "),
+]
+"""What is written, and what is said of it; the keys are others in every process, the reasons make the names."""
+
+
+@pytest.mark.parametrize("text, expected", PROBLEMS, ids=[reason for _, reason in PROBLEMS])
 def test_a_problem_with_keys_names_the_place_and_the_reason(own: Path, text: str, expected: str) -> None:
     for name in ("open", "mixed"):
         write_keys(own, name, Keys(N1.public, N2.secret))

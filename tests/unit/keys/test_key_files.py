@@ -52,29 +52,30 @@ def test_a_link_to_nowhere_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.parametrize(
-    "text, reason",
-    [
-        ("", "there is no public key in it"),
-        (f'public = "{SERVER.public}"\n', "there is no secret key in it"),
-        (
-            f'public = "{SERVER.public}"\nsecret = "{SERVER.secret[1:]}"\n',
-            "the secret key has 39 characters and not 40",
-        ),
-        (f'public = "{SERVER.public}"\nsecret = 7\n', "the secret key must be text of 40 characters, not int"),
-        (f'public = "{SERVER.public}"\nsecret = "{SERVER.secret}"\nserver = 3\n', "the server key must be text"),
-        (
-            f'public = "{SERVER.public}"\nsecret = "{SERVER.secret}"\nserver = ["x"]\n',
-            "the server key has 1 characters",
-        ),
-        (
-            f'public = "{SERVER.public}"\nsecret = "{SERVER.secret}"\ncolour = 1\n',
-            "colour is nothing that a key file has",
-        ),
-        (f'public = "{SERVER.public}"\nsecret = {SERVER.secret}\n', "is no key file"),
-        ("\xff\x00", "is no key file"),
-    ],
-)
+NO_KEY_FILES = [
+    ("", "there is no public key in it"),
+    (f'public = "{SERVER.public}"\n', "there is no secret key in it"),
+    (
+        f'public = "{SERVER.public}"\nsecret = "{SERVER.secret[1:]}"\n',
+        "the secret key has 39 characters and not 40",
+    ),
+    (f'public = "{SERVER.public}"\nsecret = 7\n', "the secret key must be text of 40 characters, not int"),
+    (f'public = "{SERVER.public}"\nsecret = "{SERVER.secret}"\nserver = 3\n', "the server key must be text"),
+    (
+        f'public = "{SERVER.public}"\nsecret = "{SERVER.secret}"\nserver = ["x"]\n',
+        "the server key has 1 characters",
+    ),
+    (
+        f'public = "{SERVER.public}"\nsecret = "{SERVER.secret}"\ncolour = 1\n',
+        "colour is nothing that a key file has",
+    ),
+    (f'public = "{SERVER.public}"\nsecret = {SERVER.secret}\n', "is no key file"),
+    ("\xff\x00", "is no key file"),
+]
+"""What is written, and what is said of it; the keys are others in every process, the reasons make the names."""
+
+
+@pytest.mark.parametrize("text, reason", NO_KEY_FILES, ids=[reason for _, reason in NO_KEY_FILES])
 def test_what_is_no_key_file_is_refused_without_telling_a_secret(tmp_path: Path, text: str, reason: str) -> None:
     path = tmp_path / "a.key"
     path.write_bytes(text.encode("latin-1"))
