@@ -102,11 +102,7 @@ def run_plan(
     converged = False
     if events_max is None and (until is None or until > plan.seconds):
         world.run(until=plan.seconds)
-        for problem in over_their_limits(world):
-            world.found("X1", problem)
-        converged = not world.failures and converge(world)
-        for problem in left_over(world) if converged else ():
-            world.found("X1", problem)
+        converged = come_to_an_end(world)
     else:
         world.run(until=seconds, events_max=events_max)
     ran = time.process_time()
@@ -128,6 +124,16 @@ def run_plan(
         digest=trace_digest(world) if with_digest else "",
     )
     return world, trial
+
+
+def come_to_an_end(world: World) -> bool:
+    """When the plan is over: nothing has grown too large, everything is healed, nothing is left over."""
+    for problem in over_their_limits(world):
+        world.found("X1", problem)
+    converged = not world.failures and converge(world)
+    for problem in left_over(world) if converged else ():
+        world.found("X1", problem)
+    return converged
 
 
 def run_seed(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .applications import APPLICATIONS
 from .barriers import BARRIERS
-from .bug import SEEDS_MAX, Planted, Stage, caught
+from .bug import SEEDS_MAX, Planted, Stage, broken_promises, caught
 from .domain import DOMAIN, UNSORTED
 from .group_disks import GROUP_DISKS
 from .group_recovery import GROUP_RECOVERY
@@ -25,6 +25,7 @@ __all__ = [
     "UNSORTED",
     "Planted",
     "Stage",
+    "broken_promises",
     "caught",
 ]
 

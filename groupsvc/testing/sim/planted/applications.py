@@ -156,9 +156,11 @@ def _joins_first(original: Any, self: Any) -> None:
         self._told.append(notices.Emptied(self.seq))
 
 
-def _watch_half(original: Any, self: Any, notice: Any, group: Any) -> None:
-    if not isinstance(notice, notices.StateChanged) or group.state_version % 2:
-        original(self, notice, group)
+def _watch_half(original: Any, self: Any, run: Any, group: Any) -> None:
+    if group.state_version % 2 == 0:
+        run = [notice for notice in run if not isinstance(notice, notices.StateChanged)]
+    if run:
+        original(self, run, group)
 
 
 def _any_version(original: Any, self: Any, rest: list[Any]) -> None:
@@ -269,7 +271,7 @@ APPLICATIONS = (
     Planted(
         "app-a-node-goes-by-other-rules", "one node takes every proposal for one of a single phase", "not one story",
         ("G1", "G3", "engine"), ((process_groups.ProcessGroups, "attributes_of", always(_rules_of_its_own)),),
-        stage=CALM,
+        stage=CALM, first_seed=1,
     ),
     Planted(
         "app-the-dead-never-have-a-turn", "a death is announced, and never dealt with", "a provider that nobody is",
@@ -289,11 +291,11 @@ APPLICATIONS = (
     ),
     Planted(
         "app-last-vote-counts", "who votes twice has changed its mind", "a vote that nobody may cast is counted",
-        ("G4",), ((ballot_box.BallotBox, "take", always(_any_vote_counts)),), stage=CALM,
+        ("G4",), ((ballot_box.BallotBox, "take", always(_any_vote_counts)),), stage=CALM, first_seed=1,
     ),
     Planted(
         "app-early-votes-count", "a vote for the next phase is kept until that is open", "it was cast in no phase",
-        ("G4",), ((ballot_box.BallotBox, "take", always(_early_votes_are_kept)),), stage=CALM,
+        ("G4",), ((ballot_box.BallotBox, "take", always(_early_votes_are_kept)),), stage=CALM, first_seed=7,
     ),
     Planted(
         "app-first-votes-decide", "who has not voted when others have is late", "defaults before the time is over",
@@ -311,7 +313,7 @@ APPLICATIONS = (
         "app-the-silent-have-not-voted", "who is said not to answer is voted for at once",
         "it had voted before, and that was lost on its way",
         ("G5",), ((chair.Chair, "_is_silent", instead(lambda self, provider: provider in self._group.unresponsive)),),
-        stage=STUCK,
+        stage=STUCK, first_seed=11,
     ),
     Planted(
         "app-state-before-approval", "a state is shown as soon as it is proposed", "it is shown, and then rejected",
@@ -319,7 +321,7 @@ APPLICATIONS = (
     ),
     Planted(
         "app-failures-wait", "the dead are dealt with when nobody else waits", "somebody joins among ghosts",
-        ("G7",), ((process_group.ProcessGroup, "_take_turns", always(_joins_first)),), stage=BUSY,
+        ("G7",), ((process_group.ProcessGroup, "_take_turns", always(_joins_first)),), stage=BUSY, first_seed=73,
     ),
     Planted(
         "app-subscribers-miss-half", "a subscriber is told every other change", "it has another idea of the group",
@@ -339,7 +341,7 @@ APPLICATIONS = (
         "who is in it is in one that has ended",
         ("G10",), ((process_group.ProcessGroup, "_propose", always(_into_what_is_left)),
                    (local_group.LocalGroup, "has_ended", property_of(lambda self: False))),
-        stage=COMING_AND_GOING,
+        stage=COMING_AND_GOING, first_seed=1,
     ),
     Planted(
         "app-ghosts-stay", "the end of a process is not told", "a provider that nobody is",
@@ -352,7 +354,7 @@ APPLICATIONS = (
     Planted(
         "app-late-join-has-failed", "a join that is withdrawn has failed", "it failed, and others saw it come and go",
         ("K1",), ((membership.Membership, "_is_late", always(_join_fails_when_late)),),
-        faults=("isolate-one", "lost-multicasts"), stage=attrs.evolve(CALM, seconds=20.0),
+        faults=("isolate-one", "lost-multicasts"), stage=attrs.evolve(CALM, seconds=20.0), first_seed=1,
     ),
     Planted(
         "app-told-again", "a resumed session is told its last thing once more", "an entry is told twice",
@@ -382,7 +384,7 @@ APPLICATIONS = (
     Planted(
         "app-catches-up-at-once", "a node believes that it has everything", "it has not what was ordered before",
         ("B5", "G9"), ((inquiries, "catch_up", always(_at_once)),),
-        faults=("lost-multicasts", "isolate-one"), stage=CALM,
+        faults=("lost-multicasts", "isolate-one"), stage=CALM, first_seed=5,
     ),
     Planted(
         "app-fence-stays", "who leaves does not change the fence", "an old holder has the fence of the new one",
@@ -409,23 +411,24 @@ APPLICATIONS = (
     Planted(
         "app-table-of-before", "an archive that begins anew forgets where", "a table has rows from before all had left",
         ("G11",), ((archive.Archive, "__init__", always(_from_the_beginning)),),
-        stage=attrs.evolve(TABLES, applications=attrs.evolve(TABLES.applications, count=2)),
+        stage=attrs.evolve(TABLES, applications=attrs.evolve(TABLES.applications, count=2)), first_seed=5,
     ),
     Planted(
         "app-table-of-another-group", "a number says by itself after which entry a table stands",
         "a table has rows of an earlier group of that name",
         ("G11",), ((machines.Homes, "of", instead(lambda self, machine: positions.NOT_KNOWN)),),
-        stage=attrs.evolve(TABLES, applications=attrs.evolve(TABLES.applications, count=2)),
+        stage=attrs.evolve(TABLES, applications=attrs.evolve(TABLES.applications, count=2)), first_seed=5,
     ),
     Planted(
         "app-number-of-another-group", "a number says by itself after which entry messages are wanted",
         "who was in an earlier group of that name skips what came first in this one",
         ("G1",), ((asking, "since_numbering", instead(lambda *_: positions.NOT_KNOWN)),),
         stage=attrs.evolve(BUSY, applications=attrs.evolve(BUSY.applications, count=2, watch=0.0, earlier=1.0)),
+        first_seed=5,
     ),
     Planted(
         "app-earlier-messages-but-one", "who asks for earlier messages is told all but the first", "one is missing",
         ("G1",), ((local_group.LocalGroup, "messages_since", always(_one_too_few)),),
-        stage=attrs.evolve(CALM, applications=attrs.evolve(CALM.applications, earlier=1.0)),
+        stage=attrs.evolve(CALM, applications=attrs.evolve(CALM.applications, earlier=1.0)), first_seed=1,
     ),
 )  # fmt: skip

@@ -96,7 +96,7 @@ BARRIERS = (
     Planted(
         "barrier-late-ones-count", "who is said to wait for a round that is over waits for the next",
         "one call counts for two rounds",
-        ("R3",), ((gathering.Gathering, "take", always(_late_ones_count)),), stage=MEETING, first_seed=16,
+        ("R3",), ((gathering.Gathering, "take", always(_late_ones_count)),), stage=MEETING, first_seed=32,
     ),
     Planted(
         "barrier-the-dead-count", "a ruling is applied whoever has died since", "a dead party is released with others",
@@ -105,7 +105,7 @@ BARRIERS = (
     Planted(
         "barrier-newcomers-are-not-waited-for", "a ruling is applied whoever has joined since",
         "a provider is not waited for",
-        ("R1",), ((rounds, "_fits", always(_fits_whoever_joined)),), stage=DYING, first_seed=8,
+        ("R1",), ((rounds, "_fits", always(_fits_whoever_joined)),), stage=DYING, first_seed=9,
     ),
     Planted(
         "barrier-new-leader-knows-all", "a new leader takes those that it hears of for all",
@@ -138,6 +138,6 @@ BARRIERS = (
     Planted(
         "barrier-gone-at-once", "who says goodbye while it waits has counted for no round, whatever is on its way",
         "it failed, and was counted",
-        ("R3",), ((local_group.LocalGroup, "is_no_more", always(_gone_at_once)),), stage=HESITANT,
+        ("R3",), ((local_group.LocalGroup, "is_no_more", always(_gone_at_once)),), stage=HESITANT, first_seed=2,
     ),
 )  # fmt: skip

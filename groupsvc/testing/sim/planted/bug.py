@@ -15,7 +15,7 @@ from ..group_users import GroupHabits
 from ..matrices import matrices, problem_under
 from ..network import CALM, Weather
 from ..plan import Plan, draw_domain
-from ..trial import run_plan
+from ..trial import come_to_an_end, judge_with_checkers, make_world
 from ..world import Failure
 
 Replacement = Callable[[Any], Any]
@@ -23,6 +23,9 @@ Replacement = Callable[[Any], Any]
 
 SEEDS_MAX = 200
 """How many seeds may pass before a bug that is planted must have shown itself."""
+
+LOOKS = (0.25, 0.5, 1.0)
+"""When a world is judged, as shares of its time, before it is healed and judged again: most bugs are seen soon."""
 
 LOST = ("L4", "B3", "B4", "B6", "S1", "K1", "engine")
 """What a lost stable entry looks like, whoever sees it first; ``engine``: an invariant of the core itself."""
@@ -86,8 +89,7 @@ class Planted:
 
     def is_shown_by(self, failure: Failure) -> bool:
         """Whether this is what the bug leads to. A core that breaks because the patch no longer fits is not."""
-        breaks_anyhow = failure.invariant == "engine" and InvariantBroken.__name__ not in failure.text
-        return failure.invariant in self.shown_by and not breaks_anyhow
+        return failure.invariant in self.shown_by and not breaks_anyhow(failure)
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -119,7 +121,30 @@ def caught(bug: Planted) -> tuple[int, Failure] | None:
             problems = (problem_under(matrix) for matrix in matrices())
             return next(((0, Failure("V7", problem, 0.0)) for problem in problems if problem is not None), None)
         for seed in range(bug.first_seed, bug.first_seed + SEEDS_MAX):
-            for failure in run_plan(bug.plan(seed))[1].failures:
+            for failure in broken_promises(bug.plan(seed)):
+                if breaks_anyhow(failure):
+                    break  # what else this seed shows may come of that
                 if bug.is_shown_by(failure):
                     return seed, failure
     return None
+
+
+def breaks_anyhow(failure: Failure) -> bool:
+    """Whether the core broke, and not at an invariant of its own: so it does if the patch no longer fits."""
+    return failure.invariant == "engine" and InvariantBroken.__name__ not in failure.text
+
+
+def broken_promises(plan: Plan) -> Iterator[Failure]:
+    """What goes wrong in a world, as soon as it can be seen; who has seen enough need not wait for the end.
+
+    A broken promise stays broken however the run goes on, so what a look before the end shows is there at the end.
+    """
+    world = make_world(plan)
+    for share in LOOKS:
+        world.run(until=share * plan.seconds)
+        if world.failures:
+            break
+        yield from judge_with_checkers(world, False)
+    converged = come_to_an_end(world)
+    yield from world.failures
+    yield from judge_with_checkers(world, converged)

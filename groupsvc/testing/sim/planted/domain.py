@@ -137,6 +137,7 @@ DOMAIN = (
     Planted(
         "open-compares-last-only", "an opening server keeps its own tail whatever its epoch", "two entries at one seq",
         LOST, ((server.Server, "common_upto", instead(lambda self, accepted, last: min(self.log.last, last))),),
+        first_seed=1,
     ),
     Planted(
         "stable-before-opened", "the recovered tail counts as stable before a majority has it", "delivered, then lost",
@@ -163,11 +164,12 @@ DOMAIN = (
         (*LOST, "V4", "L1", "L5"), ((voter.Voter, "may_promise", instead(lambda self, table: True)),
                                     (mandate, "counting_reports", instead(lambda me, reports: list(reports))),
                                     (name_server, "counting_reports", instead(lambda me, reports: list(reports)))),
+        first_seed=3,
     ),
     Planted(
         "cut-off-name-server-goes-on", "a name server without a majority keeps acknowledging",
         "a group in two places", ("L5", "V4", "L7", "V7"),
-        ((roll_call.RollCall, "office_until", property_of(lambda self: math.inf)),),
+        ((roll_call.RollCall, "office_until", property_of(lambda self: math.inf)),), first_seed=1,
     ),
     Planted(
         "deaf-leader-keeps-office", "a leader that hears nobody keeps its office", "no leader for ever",
@@ -180,12 +182,12 @@ DOMAIN = (
     ),
     Planted(
         "trusts-leases-it-never-saw", "a new name server counts absences from before its time",
-        "a group in two places", ("L7",), ((roll_call.RollCall, "__init__", _trust_unseen_leases),),
+        "a group in two places", ("L7",), ((roll_call.RollCall, "__init__", _trust_unseen_leases),), first_seed=1,
     ),
     Planted(
         "lease-from-receipt", "a lease counted from the acknowledgement instead of the answer",
         "a holder acts after others took over", ("L7",), ((member.Member, "on_alive_ack", _lease_from_receipt),),
-        faults=("bad-weather", "pause"), first_seed=8,
+        faults=("bad-weather", "pause"), first_seed=11,
     ),
     Planted(
         "promise-before-disk", "a promise is spoken before it is on disk", "two promises of one epoch",
@@ -199,7 +201,7 @@ DOMAIN = (
         "holds-below-promise", "a server goes on holding for the leader it promised to refuse",
         "stable entries are lost", (*LOST, "L3"),
         ((server.Server, "on_order", _hold_below_promise), (server.Server, "say_held", _say_held_below_promise)),
-        first_seed=26,
+        first_seed=50,
     ),
     Planted(
         "one-copy-is-stable", "stable as soon as the leader has it", "acknowledged, then lost",
@@ -211,11 +213,11 @@ DOMAIN = (
         "numbers-duplicates", "a repeated submission is numbered again", "one command takes effect twice",
         ("B1", "K1"), ((duplicates.DuplicateFilter, "judge", instead(
             lambda self, origin, n, known_seq, next_seq: duplicates.Verdict.NEXT
-        )),),
+        )),), first_seed=1,
     ),
     Planted(
         "late-is-failed", "a command that is late is reported as failed", "what 'certainly did not happen' happens",
-        ("K1",), ((requests.Requests, "_problem", _call_it_failed),),
+        ("K1",), ((requests.Requests, "_problem", _call_it_failed),), first_seed=1,
     ),
 )  # fmt: skip
 

@@ -199,9 +199,9 @@ def _hold_below_promise(original: Any, self: Any, sender: str, order: Any) -> No
     self.promised = max(promised, self.promised)
 
 
-def _say_held_below_promise(original: Any, self: Any) -> None:
+def _say_held_below_promise(original: Any, self: Any, *args: Any) -> None:
     promised, self.promised = self.promised, self.log.accepted
-    original(self)
+    original(self, *args)
     self.promised = promised
 
 
@@ -248,7 +248,7 @@ GROUP_RECOVERY = (
     Planted(
         "group-recovers-from-pending", "recovering from a pending view", "stable entries are lost",
         (*LOST, "V4"), ((groups.GroupTable, "grant", _with_keywords(_base_is_the_newest)),),
-        faults=("kill-group-leader", "kill-during-group-recovery", "kill-group-servers"), stage=QUICK, first_seed=3,
+        faults=("kill-group-leader", "kill-during-group-recovery", "kill-group-servers"), stage=QUICK, first_seed=9,
     ),
     Planted(
         "group-too-few-promises", "|S| - k promises", "stable entries are lost",
@@ -258,7 +258,7 @@ GROUP_RECOVERY = (
     Planted(
         "group-promises-of-anybody", "promises counted outside S", "stable entries are lost",
         (*LOST, "V4"), ((granted.Granted, "counting", always(_count_everybody)),),
-        faults=("kill-group-leader", "isolate-group-leader"), stage=LOSSY, first_seed=16,
+        faults=("kill-group-leader", "isolate-group-leader"), stage=LOSSY, first_seed=28,
     ),
     Planted(
         "group-successor-needs-k", "whoever takes over needs no more promises than the one that led",
@@ -280,7 +280,7 @@ GROUP_RECOVERY = (
     Planted(
         "group-own-log-is-enough", "choosing one's own log", "stable entries are lost",
         ("L4",), ((recovery, "best_report", _own_log),),
-        faults=("group-stale-tail", "kill-group-leader", "lost-multicasts"), stage=LOSSY,
+        faults=("group-stale-tail", "kill-group-leader", "lost-multicasts"), stage=LOSSY, first_seed=4,
     ),
     Planted(
         "group-open-compares-last-only", "an opening server keeps its own tail whatever its epoch",
@@ -288,14 +288,14 @@ GROUP_RECOVERY = (
         LOST, ((server.Server, "common_upto", in_groups(
             lambda original, self, accepted, last: min(self.log.last, last)
         )),),
-        faults=("group-stale-tail",), stage=STALE_TAILS, first_seed=3,
+        faults=("group-stale-tail",), stage=STALE_TAILS, first_seed=6,
     ),
     Planted(
         "group-numbers-before-activation", "numbers before activation", "delivered, then lost",
         (*TWO_LEADERS, "B3"), ((seat.Seat, "_enough_opened", always(_lead_unconfirmed)),
                                (seat.Seat, "activated", always(_stop_if_refused))),
         faults=("kill-during-group-recovery", "kill-both-leaders", "isolate-group-leader", "pause-group-leader"),
-        stage=QUICK, first_seed=3,
+        stage=QUICK, first_seed=4,
     ),
     Planted(
         "group-tail-stable-before-activation", "stable for the recovered tail before activation",
@@ -306,34 +306,34 @@ GROUP_RECOVERY = (
     Planted(
         "group-drops-old-tail-early", "dropping the old tail before the new one is complete", "stable entries are lost",
         LOST, ((server.Server, "on_open", in_groups(_drop_old_tail)),),
-        faults=("kill-group-successor",), stage=FIVE_SERVERS,
+        faults=("kill-group-successor",), stage=FIVE_SERVERS, first_seed=7,
     ),
     Planted(
         "group-opens-before-it-has-the-log", "L opening before it has the log", "stable entries are lost",
         LOST, ((recovery.Recovery, "_fetch_on", always(_open_what_is_there)),),
-        faults=("group-stale-tail", "kill-group-leader", "lost-multicasts"), stage=LOSSY,
+        faults=("group-stale-tail", "kill-group-leader", "lost-multicasts"), stage=LOSSY, first_seed=4,
     ),
     Planted(
         "group-holds-before-accepting", "Held for an epoch whose log was never opened here", "stable entries are lost",
         (*LOST, "V7"), ((server.Server, "on_order", in_groups(_hold_unopened)),),
-        faults=("group-stale-tail", "cut-group-leader"), stage=STALE_TAILS, first_seed=49,
+        faults=("group-stale-tail", "cut-group-leader"), stage=STALE_TAILS, first_seed=86,
     ),
     Planted(
         "group-holds-below-promise", "a server goes on holding for the leader it promised to refuse",
         "stable entries are lost",
         ("L3",), ((server.Server, "on_order", in_groups(_hold_below_promise)),
                   (server.Server, "say_held", in_groups(_say_held_below_promise))),
-        faults=("isolate-group-leader", "pause-group-leader", "cut-group-leader"), stage=LOSSY, first_seed=9,
+        faults=("isolate-group-leader", "pause-group-leader", "cut-group-leader"), stage=LOSSY, first_seed=15,
     ),
     Planted(
         "group-receiver-keeps-its-tail", "receivers keep entries across epochs", "wrong entry delivered",
         (*LOST, "V5", "B1"), ((receiver.Receiver, "follow", always(_keep_the_tail)),),
-        faults=("group-stale-tail", "kill-group-leader", "cut-group-leader"), stage=LOSSY, first_seed=8,
+        faults=("group-stale-tail", "kill-group-leader", "cut-group-leader"), stage=LOSSY, first_seed=9,
     ),
     Planted(
         "group-repair-from-any-epoch", "repair from a server not yet in e", "wrong entry delivered",
         (*LOST, "V5", "B1"), ((server, "shared_upto", _shared_always), (receiver, "shared_upto", _shared_always)),
-        faults=("group-stale-tail", "lost-multicasts"), stage=LOSSY, first_seed=80,
+        faults=("group-stale-tail", "lost-multicasts"), stage=LOSSY, first_seed=121,
     ),
     Planted(
         "group-forgetful-server-counts", "a restarted server without its memory counts as the one it was",
@@ -346,7 +346,7 @@ GROUP_RECOVERY = (
         "group-newcomer-is-complete", "a receiver made a server in mid-view speaks before it has opened",
         "stable entries are lost",
         ("S1",), ((server.Server, "__init__", _complete_from_the_start),),
-        faults=("churn", "kill-group-leader"), stage=attrs.evolve(ON_DISKS, weather=Weather(loss=0.1)), first_seed=4,
+        faults=("churn", "kill-group-leader"), stage=attrs.evolve(ON_DISKS, weather=Weather(loss=0.1)), first_seed=7,
     ),
     Planted(
         "group-one-copy-is-stable", "stable as soon as the leader has it", "delivered, then lost",
@@ -358,7 +358,7 @@ GROUP_RECOVERY = (
         "survivors are contradicted",
         ("B6", "B3", "engine"), ((fast_recovery.FastGranted, "missing", instead(lambda self, reports: [])),
                                  (fast_recovery.FastGranted, "asked", instead(lambda self: self._asked))),
-        faults=("lost-multicasts", "kill-group-leader"), stage=FAST, first_seed=6,
+        faults=("lost-multicasts", "kill-group-leader"), stage=FAST, first_seed=20,
     ),
     Planted(
         "group-second-of-three-delivers", "the second holder knows that an entry is stable, though three must hold it",

@@ -166,7 +166,7 @@ GROUP_STREAMS = (
         "entries of a log that is no more",
         ("V2", "B4", "B6", "S1"), ((receiver.Receiver, "follow", always(_follow_any_epoch)),),
         faults=("isolate-group-leader", "pause-group-leader", "group-stale-tail"),
-        stage=attrs.evolve(LOSSY, weather=LATE), first_seed=85,
+        stage=attrs.evolve(LOSSY, weather=LATE), first_seed=191,
     ),
     Planted(
         "group-server-keeps-the-old-view", "a server opens a log and not the view it is of", "who counts is not agreed",
@@ -177,17 +177,17 @@ GROUP_STREAMS = (
         "group-receiver-begins-with-the-view", "a receiver goes on with the first entry of a view, whatever it missed",
         "nodes that go from view to view together have not delivered the same",
         ("V5",), ((receiver.Receiver, "on_beat", always(_begin_with_the_view)),),
-        faults=("lost-multicasts", "kill-group-leader", "churn"), stage=LOSSY, first_seed=6,
+        faults=("lost-multicasts", "kill-group-leader", "churn"), stage=LOSSY, first_seed=27,
     ),
     Planted(
         "group-receiver-keeps-the-dead", "a receiver does not take the dead off its list", "lists differ",
         ("V6",), ((node_group.NodeGroup, "_deliver_control", always(_receivers_do_not_see_removals)),),
-        faults=("kill-idle", "kill-group-leader"), stage=QUICK, first_seed=1,
+        faults=("kill-idle", "kill-group-leader"), stage=QUICK, first_seed=4,
     ),
     Planted(
         "group-ghosts-stay", "nobody orders the failure of a member", "a list with the dead in it",
         ("V7",), ((leading.Leading, "look_at_nodes", instead(lambda self: None)),),
-        faults=("kill-idle", "kill-group-leader"), stage=QUICK, first_seed=4,
+        faults=("kill-idle", "kill-group-leader"), stage=QUICK, first_seed=12,
     ),
     Planted(
         "group-numbers-across-gaps", "a number is given although the one before it is missing", "not as it was sent",
@@ -197,12 +197,12 @@ GROUP_STREAMS = (
     Planted(
         "group-forgets-a-number", "a new leader does not know the last number of each origin", "numbered twice",
         ("B1",), ((leading.Leading, "__init__", always(_forget_the_last_number)),),
-        faults=("kill-group-leader", "isolate-group-leader"), stage=LOSSY, first_seed=1,
+        faults=("kill-group-leader", "isolate-group-leader"), stage=LOSSY, first_seed=15,
     ),
     Planted(
         "group-never-sends-again", "what was submitted is sent once", "a submission that never ends",
         ("B2",), ((submitter.Submitter, "resend", instead(lambda self, after=0: None)),),
-        faults=("kill-group-leader",), stage=QUICK,
+        faults=("kill-group-leader",), stage=QUICK, first_seed=1,
     ),
     Planted(
         "group-never-asks", "nobody asks for what was lost", "some do not deliver what others have",
@@ -220,7 +220,7 @@ GROUP_STREAMS = (
         ("L5",), ((member.Member, "expire", instead(lambda self: None)),
                   (member.Member, "deadline", property_of(lambda self: self._register_at if self.leader else math.inf)),
                   (group_carrier.GroupCarrier, "valid_until", property_of(lambda self: math.inf))),
-        faults=("isolate-one", "isolate-leader", "halves"), stage=QUICK, first_seed=3,
+        faults=("isolate-one", "isolate-leader", "halves"), stage=QUICK, first_seed=9,
     ),
     Planted(
         "group-fence-is-the-size", "a fence that counts servers", "a resource takes orders of a deposed holder",
@@ -231,7 +231,7 @@ GROUP_STREAMS = (
         "group-held-without-payload", "Held counts an entry whose payload is not there", "an entry without its bytes",
         (*LOST, "V7", "B2"), ((server.Server, "held_upto", property_of(lambda self: self.persisted_upto)),
                               (server.Server, "_held", always(_held_without_payloads))),
-        faults=("kill-group-leader", "lost-multicasts"), stage=LARGE, first_seed=4,
+        faults=("kill-group-leader", "lost-multicasts"), stage=LARGE, first_seed=71,
     ),
     Planted(
         "group-window-is-never-full", "a node takes in whatever is submitted", "memory without a bound",
@@ -282,6 +282,6 @@ GROUP_STREAMS = (
         stage=attrs.evolve(LOSSY, weather=LATE, parameters={
             "history_entries_max": 3, "group_checkpoint_every": 1, "retention_margin": 0,
         }),
-        first_seed=34,
+        first_seed=35,
     ),
 )  # fmt: skip
