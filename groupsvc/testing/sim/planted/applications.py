@@ -71,8 +71,11 @@ STUCK = attrs.evolve(
 )
 """And some whose code that answers is stuck most of the time, in a network that loses much."""
 
-COMING_AND_GOING = attrs.evolve(CALM, applications=attrs.evolve(CALM.applications, count=4, watch=0.3))
-"""And some of whom often nobody is left."""
+COMING_AND_GOING = attrs.evolve(
+    CALM,
+    applications=attrs.evolve(CALM.applications, count=2, groups=1, parts_max=4, watch=0.6, think_s=0.05),
+)
+"""And two that come and go all the time, so that often nobody is left."""
 
 
 # --- Ballots ---
@@ -341,7 +344,7 @@ APPLICATIONS = (
         "who is in it is in one that has ended",
         ("G10",), ((process_group.ProcessGroup, "_propose", always(_into_what_is_left)),
                    (local_group.LocalGroup, "has_ended", property_of(lambda self: False))),
-        stage=COMING_AND_GOING, first_seed=1,
+        stage=COMING_AND_GOING, first_seed=2,
     ),
     Planted(
         "app-ghosts-stay", "the end of a process is not told", "a provider that nobody is",
