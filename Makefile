@@ -25,6 +25,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SPARK := $(VENV)/.spark
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
+HAS_JAVA := command -v java >/dev/null || test -x "$${JAVA_HOME:-none}/bin/java"
+GET_JAVA := DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends openjdk-17-jre-headless >/dev/null
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test spark check docs format sim scale bench fuzz clean
@@ -39,21 +43,21 @@ $(STAMP): pyproject.toml
 	    { echo "$(PYTHON) cannot make virtual environments (no venv or ensurepip)." >&2; \
 	      echo "On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	$(PIP) -e '.[dev]'
 	@touch $@
 
-# Half a gigabyte, so only for the tests; where it cannot be had they skip by name, and everything else is tested.
+# Half a gigabyte of Java, for which pip has to make a wheel. Not to compress it, and to compile no Python before it is used,
+# saves half of the time. Where it cannot be had the tests with Spark skip by name, and everything else is tested.
 $(SPARK): $(STAMP)
-	@if $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,spark]'; then touch $@; else \
+	@printf '[bdist_wheel]\ncompression = stored\n' >$(VENV)/stored.cfg
+	@if DIST_EXTRA_CONFIG=$(abspath $(VENV)/stored.cfg) $(PIP) -e '.[dev,spark]'; then touch $@; else \
 	    echo "pyspark cannot be installed, so the tests with Spark skip. Later: $(BIN)/pip install -e '.[spark]'" >&2; fi
-	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || { \
-	    if test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then \
-	        apt-get install --yes --quiet --no-install-recommends openjdk-17-jre-headless >/dev/null || \
-	        { apt-get update --quiet >/dev/null; \
-	          apt-get install --yes --quiet --no-install-recommends openjdk-17-jre-headless >/dev/null; }; \
-	    fi; \
-	    command -v java >/dev/null || { rm -f $@; \
-	        echo "there is no Java, so the tests with Spark skip. To have them: apt install openjdk-17-jre-headless" >&2; }; }
+
+# Spark runs on the Java of the machine. Where there is none root gets it from the packages of the system; all others are told how.
+.PHONY: java
+java:
+	@$(HAS_JAVA) || test "$$(id -u)" != 0 || $(GET_JAVA) || { apt-get update --quiet >/dev/null && $(GET_JAVA); } || true
+	@$(HAS_JAVA) || echo "There is no Java, so the tests with Spark skip. To have them: apt install openjdk-17-jre-headless" >&2
 
 demo: $(STAMP) ## three daemons, the name server is killed, another takes over
 	@$(BIN)/python examples/demo.py
@@ -67,14 +71,15 @@ check: $(STAMP) docs ## format, lint, types, documents, house rules: half a minu
 docs: $(STAMP) ## the documentation as pages, in build/site; a broken link is an error
 	$(BIN)/mkdocs build --quiet
 
-test: check ## check, then every test but those with Spark
+test: check ## check, then every test, those with Spark last
 	$(BIN)/python -m pytest $(CALM) --numprocesses $(JOBS) --dist worksteal
 	$(BIN)/python -m pytest $(OTHERS) -m 'not alone' --numprocesses $(WAITING) --dist worksteal
 	$(BIN)/python -m pytest $(OTHERS) -m alone
+	@$(MAKE) --no-print-directory spark
 
 # A process for each kind of Spark session: there is one JVM in a process, and it remembers the first.
-spark: $(SPARK) ## the tests with Spark: pyspark, and Java, are installed for them
-	@for file in $(SPARKS); do $(BIN)/python -m pytest $$file -q || exit 1; done
+spark: $(SPARK) java ## the tests with Spark alone: pyspark, and for root Java, are installed for them
+	@for file in $(SPARKS); do $(BIN)/python -m pytest $$file || exit 1; done
 
 format: $(STAMP) ## let ruff format and repair what it can
 	$(BIN)/ruff check --fix-only --quiet .
