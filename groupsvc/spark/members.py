@@ -1,8 +1,8 @@
 """What the tasks at a barrier tell of themselves, and how they are spoken of.
 
-A member shows its rank, its attempt and its host to the others (``Provider.data``), so that whoever comes later knows
-who is older. What it brings to a round has its rank and the number of the round before it: two tasks that are at
-different steps of their loops should hear that, and not average their parts.
+A member shows its rank, its attempt, its host and its stage to the others (``Provider.data``), so that whoever comes
+later knows who is older, and whether that is of the same job. What it brings to a round has its rank and the number of
+the round before it: two tasks that are at different steps of their loops should hear that, and not average their parts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class Member:
 
     rank: int
     attempt: int
-    host: str = ""
+    host: str
+    stage: int
 
     def __str__(self) -> str:
         return f"partition {self.rank} (task attempt {self.attempt} on {self.host})"
@@ -33,13 +34,13 @@ class Member:
 
 def encoded(member: Member) -> bytes:
     """For the others to see."""
-    return msgspec.msgpack.encode((member.rank, member.attempt, member.host))
+    return msgspec.msgpack.encode((member.rank, member.attempt, member.host, member.stage))
 
 
 def member_of(provider: Provider) -> Member | None:
     """Who that is; None if it is no task."""
     try:
-        return Member(*msgspec.msgpack.decode(provider.data, type=tuple[int, int, str]))
+        return Member(*msgspec.msgpack.decode(provider.data, type=tuple[int, int, str, int]))
     except (msgspec.DecodeError, TypeError):
         return None
 

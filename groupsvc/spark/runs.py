@@ -1,6 +1,6 @@
 """How the tasks of a stage find each other, and begin together: lobby and run.
 
-Eight partitions want to work in steps. Each joins the *lobby*, a group named by application, stage and barrier. Its
+Eight partitions want to work in steps. Each joins the *lobby*, a group named by application and barrier. Its
 state value names the *run* they are in: a second group, where the rounds are. Whoever finds no run names one after
 itself, by compare-and-set, and all others find that.
 
@@ -23,9 +23,14 @@ different ones. And from the expulsion on no round ends without 3', so the numbe
 is read is what stays. That the lobby still names this run is asked after joining it, so that nobody waits in a run
 which the others have left for another one.
 
-The stage is part of the name because a job that was cancelled has tasks that live for seconds. A second job of the same
-program under the same name has another stage, and takes nothing over from the first. A stage that Spark runs again has
-the same number.
+*Jobs.* A job that was cancelled has tasks that live for seconds, and may all be in their round, ready to commit what
+nobody wants any more. So a run is that of one stage, and the next job under the same name, which is another stage, does
+not come into it: its first task puts everybody out of that run, and then names one of its own. Which job is the later
+one the attempts say: Spark starts none for a job that is over. So whoever finds a newer attempt of another stage gives
+up. A stage that Spark runs again has the same number, and newer attempts than whatever ran in between.
+
+Rejected: the stage as a part of the name. Two jobs of one name could then run at the same time; but the tasks of the
+cancelled one would end their round beside those of the next, and nothing would ever fence them.
 """
 
 from __future__ import annotations
@@ -59,7 +64,7 @@ from .members import Member, encoded, members_of, ranges, with_header
 OnFailure = Literal["break", "continue", "wait"]
 
 NAME_CHARS_MAX = 80
-"""Of a barrier: application, stage and attempt have room beside it in the name of a group."""
+"""Of a barrier: application and token of the run have room beside it in the name of a group."""
 
 TRIES_MAX = 100
 """Each failed try means that another task got further; so many only if something is very wrong."""
@@ -75,10 +80,9 @@ _name = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*")
 
 @attrs.frozen
 class Scope:
-    """Who synchronises with whom: the tasks of one stage of one application that give the same name."""
+    """Who synchronises with whom: the tasks of one application that give the same name."""
 
     application: str
-    stage: int
     name: str
 
     def __attrs_post_init__(self) -> None:
@@ -91,14 +95,14 @@ class Scope:
     @property
     def lobby(self) -> str:
         """The name of the group where all attempts are."""
-        return f"_spark/lobby/{self.application}/{self.stage}/{self.name}"
+        return f"_spark/lobby/{self.application}/{self.name}"
 
     def run(self, token: str) -> str:
         """The name of the group where the rounds are."""
-        return f"_spark/run/{self.application}/{self.stage}/{token}/{self.name}"
+        return f"_spark/run/{self.application}/{token}/{self.name}"
 
     def __str__(self) -> str:
-        return f"barrier {self.name!r} of stage {self.stage}"
+        return f"barrier {self.name!r}"
 
 
 @attrs.frozen
@@ -145,7 +149,10 @@ def enter(session: Session, scope: Scope, me: Member, terms: Terms, start_timeou
     """Be in a run with all others; ``NotStarted`` if they are not there in time, ``Fenced`` by a newer attempt."""
     entering = _Entering(session, scope, me, terms, start_timeout)
     for _ in range(TRIES_MAX):
-        run = entering.try_once()
+        try:
+            run = entering.try_once()
+        except NotAMember:
+            raise fenced(scope, me, None) from None
         if run is not None:
             return run
     raise NotStarted(f"{scope}: {me} found {TRIES_MAX} runs that were over again", missing=(), group=scope.lobby)
@@ -190,17 +197,39 @@ class _Entering:
 
     def _named(self) -> str:
         """The run that all are in, or are to be in."""
-        lobby = self._lobby
+        lobby, me = self._lobby, self._me
         while True:
             view = lobby.view
-            if view.state:
+            if view.state and _stage_of(view.state) == me.stage:
                 return view.state.decode()
-            token = f"{self._me.attempt}.{view.state_version}"  # no attempt says the same twice
+            self._give_up_to_a_later_job()
+            if view.state:
+                self._end(view.state.decode())
+            token = f"{me.stage}.{me.attempt}.{view.state_version}"  # no attempt says the same twice
             try:
                 lobby.propose_state(token.encode(), if_version=view.state_version, timeout=self._left).require()
                 return token
             except StaleVersion:
                 lobby.wait_for(lambda seen=view: lobby.view.state_version != seen.state_version, self._left)  # type: ignore[misc]
+
+    def _give_up_to_a_later_job(self) -> None:
+        others = [one for one in members_of(self._lobby.providers).values() if one.stage != self._me.stage]
+        newest = max(others, key=lambda one: one.attempt, default=None)
+        if newest is not None and newest.attempt > self._me.attempt:
+            raise fenced(self._scope, self._me, newest)
+
+    def _end(self, token: str) -> None:
+        """Put everybody out of the run of an earlier job, before another is named; the others of mine do the same."""
+        run = self._join(self._scope.run(token))
+        for id, one in members_of(run.providers).items():
+            if one.stage != self._me.stage:
+                self._put_out(run, id)
+        run.goodbye()
+
+    def _put_out(self, run: Group, id: str) -> bool:
+        with contextlib.suppress(NotAMember):
+            run.expel(id, reason=f"replaced by task attempt {self._me.attempt}", phases=1, timeout=self._left)
+        return run.wait_for(lambda: id not in members_of(run.providers), self._left)
 
     def _fence(self, group: Group) -> None:
         """Put out older attempts of my partition; or give up, if there is a newer one."""
@@ -214,9 +243,7 @@ class _Entering:
             text = f"{scope}: {me} is there already; every task has a rank of its own, and uses a name once"
             raise UsageError(text, group=group.name)
         for id, one in others.items():
-            with contextlib.suppress(NotAMember):
-                group.expel(id, reason=f"replaced by task attempt {me.attempt}", phases=1, timeout=self._left)
-            if not group.wait_for(lambda gone=id: gone not in members_of(group.providers), self._left):  # type: ignore[misc]
+            if not self._put_out(group, id):
                 raise NotStarted(f"{scope}: {me} could not replace {one}", missing=(me.rank,), group=group.name)
 
     def _may_stay(self, run: Run) -> bool:
@@ -280,8 +307,18 @@ def _rounds_ended(barrier: Barrier) -> int:
     return cast(Released, barrier._come(barrier._terms, b"", PROBE_S, resets=True)).round
 
 
+def _stage_of(token: bytes) -> int:
+    """Whose run it is."""
+    return int(token.split(b".")[0])
+
+
 def fenced(scope: Scope, me: Member, by: Member | None) -> Fenced:
     """Why this attempt does not count any more."""
-    who = "a newer attempt of it" if by is None else f"task attempt {by.attempt} on {by.host}"
+    who, advice = "a newer attempt of it", ""
+    if by is not None:
+        who = f"task attempt {by.attempt} on {by.host}"
+    if by is not None and by.stage != me.stage:
+        who = f"a later job (stage {by.stage}, {who})"
+        advice = "jobs that run at the same time need different names"
     text = f"{scope}: {me} was replaced by {who}; what this attempt does counts no longer"
-    return Fenced(text, group=scope.lobby)
+    return Fenced(text, group=scope.lobby, advice=advice)

@@ -62,12 +62,13 @@ class BarrierTask:
         self, attempt: Attempt, name: str, terms: Terms, via: Via, rank: int | None, start_timeout: float,
         timeout: float,
     ) -> None:  # fmt: skip
-        self._scope = Scope(attempt.application, attempt.stage, name)
+        self._scope = Scope(attempt.application, name)
         self._terms = terms
         self._via = via
         self._start_timeout = start_timeout
         self._timeout = timeout
-        self._me = Member(attempt.partition if rank is None else _rank(rank, terms), attempt.id, attempt.host)
+        number = attempt.partition if rank is None else _rank(rank, terms)
+        self._me = Member(number, attempt.id, attempt.host, attempt.stage)
         self._session: Session | None = None
         self._run: Run | None = None
         self._ended = 0
@@ -260,6 +261,9 @@ def barrier_task(
     timeout: float = ROUND_S,
 ) -> BarrierTask:
     """A barrier for the tasks of the stage that this task is of; used with ``with``, in the function of a partition.
+
+    They meet by application and ``name``. A later job under the same name takes it over, and the tasks of the earlier
+    one are ``Fenced``: jobs that run at the same time need different names.
 
     The block is entered when all ``parties`` are there, or ``NotStarted`` is raised after ``start_timeout``. If one of
     them fails, the others fail, too (``"break"``), go on without it (``"continue"``), or wait for the task that Spark

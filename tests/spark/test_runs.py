@@ -32,9 +32,13 @@ Body = Callable[[BarrierTask], Any]
 class Stage:
     """A stage of so many partitions; its attempts run in threads."""
 
-    def __init__(self, domain: LocalDomain, parties: int | None, on_failure: OnFailure, start_timeout: float = 20.0):
+    def __init__(
+        self, domain: LocalDomain, parties: int | None, on_failure: OnFailure, start_timeout: float = 20.0,
+        name: str | None = None,
+    ) -> None:  # fmt: skip
         self.domain = domain
         self.stage = next(_stages)
+        self.name = name or f"test-{self.stage}"
         self.terms = Terms(parties, on_failure)
         self.start_timeout = start_timeout
         self._pool = ThreadPoolExecutor(20)
@@ -44,7 +48,7 @@ class Stage:
         number = next(_attempts) if attempt is None else attempt
         made = Attempt("app", self.stage, partition, number, "here")
         via = Via(self.domain.address(("n1", "n2")[partition % 2]))
-        return BarrierTask(made, "test", self.terms, via, None, self.start_timeout, PATIENCE_S)
+        return BarrierTask(made, self.name, self.terms, via, None, self.start_timeout, PATIENCE_S)
 
     def start(self, partition: int, body: Body, *, attempt: int | None = None) -> Future[Any]:
         """Run one as Spark would."""
@@ -263,13 +267,49 @@ def test_an_older_attempt_that_comes_late_gives_up(two_nodes: LocalDomain) -> No
     assert gather_all(stage, 0) == new.result(PATIENCE_S)
 
 
+@pytest.mark.parametrize("on_failure", ["break", "continue", "wait"])
+def test_a_later_job_of_the_same_name_takes_nothing_over_and_fences_the_earlier_one(
+    two_nodes: LocalDomain, on_failure: OnFailure
+) -> None:
+    """SPK-03: a job was cancelled, and all its tasks still live when the next one begins: it must not end its round."""
+    earlier = Stage(two_nodes, 2, on_failure, name=f"jobs-{on_failure}")
+    replaced, both = threading.Event(), threading.Barrier(3)
+
+    def zombie(task: BarrierTask) -> None:
+        gather(task)
+        both.wait(PATIENCE_S)
+        assert replaced.wait(PATIENCE_S)
+        gather(task)
+
+    old = [earlier.start(partition, zombie) for partition in range(2)]
+    both.wait(PATIENCE_S)
+    later = Stage(two_nodes, 2, on_failure, name=earlier.name)
+    new = [later.start(partition, lambda task: (task.round, gather(task).round)) for partition in range(2)]
+    assert [(0, 1), (0, 1)] == [one.result(PATIENCE_S) for one in new]
+    replaced.set()
+    for one in old:
+        fenced = one.exception(PATIENCE_S)
+        assert isinstance(fenced, Fenced), fenced
+
+
+def test_a_task_of_an_earlier_job_that_comes_late_gives_up(two_nodes: LocalDomain) -> None:
+    """SPK-03: whatever its partition; and it says which job has the name now."""
+    earlier, later = (Stage(two_nodes, 2, "wait", name="late") for _ in range(2))
+    new = later.start(0, gather, attempt=10_000)
+    two_nodes.wait_until(lambda: _is_in_run(later, two_nodes), "the later job is there")
+    with pytest.raises(Fenced, match=rf"stage {later.stage}, task attempt 10000 on here") as fenced:
+        earlier.start(1, gather, attempt=9_000).result(PATIENCE_S)
+    assert "different names" in str(fenced.value)
+    assert later.start(1, gather, attempt=10_001).result(PATIENCE_S) == new.result(PATIENCE_S)
+
+
 def gather_all(stage: Stage, partition: int) -> TaskReleased:
     return stage.start(partition, gather).result(PATIENCE_S)  # type: ignore[no-any-return]
 
 
 def _is_in_run(stage: Stage, domain: LocalDomain) -> bool:
     with domain.connect("n1") as session:
-        return any(f"_spark/run/app/{stage.stage}/" in group.name for group in session.groups())
+        return any(f"_spark/run/app/{stage.stage}." in group.name for group in session.groups())
 
 
 def test_partitions_that_never_start_are_named(two_nodes: LocalDomain) -> None:

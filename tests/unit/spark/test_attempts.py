@@ -60,8 +60,8 @@ def test_outside_of_a_task_it_says_where_it_belongs() -> None:
 
 
 def test_a_member_shows_itself_and_strangers_are_nobody() -> None:
-    provider = Provider("n1/1/1", "n1", "", encoded(Member(3, 17, "host")), 1)
-    assert Member(3, 17, "host") == member_of(provider)
+    provider = Provider("n1/1/1", "n1", "", encoded(Member(3, 17, "host", 5)), 1)
+    assert Member(3, 17, "host", 5) == member_of(provider)
     assert member_of(attrs.evolve(provider, data=b"")) is None
     assert member_of(attrs.evolve(provider, data=b"\x93\x01")) is None
 
@@ -83,13 +83,13 @@ def test_many_partitions_are_named_in_few_words(ranks: list[int], text: str) -> 
 @pytest.mark.parametrize("name", ["", "/a", "a/", "a b", "é", "x" * 81, 5])
 def test_a_name_that_cannot_be_in_a_group_is_refused(name: object) -> None:
     with pytest.raises(UsageError, match="cannot name"):
-        Scope("app", 1, name)  # type: ignore[arg-type]
+        Scope("app", name)  # type: ignore[arg-type]
 
 
 def test_names_of_groups_do_not_meet() -> None:
-    one, other = Scope("app", 1, "a"), Scope("app", 1, "a/12")
-    assert len({one.lobby, one.run("12"), other.lobby, other.run("12"), Scope("app", 2, "a").lobby}) == 5
-    longest = Scope("application_1700000000000_000001", 10**6, "x" * 80).run("1" * 12 + ".12345")
+    one, other = Scope("app", "a"), Scope("app", "a/1.2.3")
+    assert len({one.lobby, one.run("1.2.3"), other.lobby, other.run("1.2.3"), Scope("app2", "a").lobby}) == 5
+    longest = Scope("application_1700000000000_000001", "x" * 80).run(f"{10**6}.{10**12}.12345")
     assert len(longest) <= 200
 
 
