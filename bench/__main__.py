@@ -24,6 +24,7 @@ from . import (
     multicast,
     sessions,
     simulator,
+    spark_barriers,
     stopped_receiver,
 )
 from .row import Effort, Measure, Row, table
@@ -50,6 +51,7 @@ MEASURES: dict[str, Measure] = {
     "broken": barriers.deaths,
     "keys": keys.measure,
     "locks": locks.handover,
+    "spark": spark_barriers.rates,
 }
 
 
