@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from groupsvc.spark import barrier_task, embedded
+from groupsvc.spark import Fenced, barrier_task, embedded
 from groupsvc.testing import LocalDomain
 
 from .spark_sessions import environment, needs_spark, session
@@ -112,23 +112,42 @@ def test_a_barrier_stage_that_spark_runs_again(spark: Any, two_nodes: LocalDomai
     wait_until_left(two_nodes)
 
 
-def test_a_speculative_copy_takes_the_place_of_a_slow_task(spark: Any, two_nodes: LocalDomain) -> None:
-    """SPK-03: the first attempt of partition 3 hangs after the last round; its copy ends, with the same rounds."""
+def test_a_speculative_copy_takes_the_place_of_a_slow_task_which_is_fenced(
+    spark: Any, two_nodes: LocalDomain, tmp_path: Path
+) -> None:
+    """SPK-03: partition 3 is slow, so Spark runs a copy. Both live: the copy goes on, and the other ends no round."""
+    entered, fenced = tmp_path / "the copy is in", tmp_path / "the slow one is out"
 
     def work(rows: Any) -> Any:
         from pyspark import TaskContext
 
+        def wait_for(path: Path) -> None:
+            for _ in range(600):
+                if path.exists() or threading.Event().wait(0.1):
+                    return
+
         with barrier_task("copy", parties=4, on_failure="wait") as task:
-            attempt = TaskContext.get().attemptNumber()
-            for _ in range(task.round, 3):
+            attempt, began = TaskContext.get().attemptNumber(), task.round
+            for _ in range(began, 3):
                 task.wait()
             if task.rank == 3 and attempt == 0:
-                threading.Event().wait(60)
-            yield task.rank, attempt, task.round
+                wait_for(entered)
+                try:
+                    task.wait(timeout=30)
+                except Fenced as problem:
+                    fenced.with_suffix(".new").write_text(str(problem))
+                    fenced.with_suffix(".new").rename(fenced)
+                threading.Event().wait(60)  # until Spark ends it: the copy has won
+            if task.rank == 3:
+                entered.touch()
+                wait_for(fenced)
+            yield task.rank, attempt, began, task.round
 
     found = sorted(spark.sparkContext.parallelize(range(4), 4).mapPartitions(work).collect())
-    assert [(0, 3), (1, 3), (2, 3), (3, 3)] == [(rank, ended) for rank, _, ended in found]
-    assert 0 < found[3][1], found
+    assert [(0, 3), (1, 3), (2, 3), (3, 3)] == [(rank, ended) for rank, _, _, ended in found]
+    assert 3 == found[3][2], "the copy knows that three rounds are over"
+    assert 0 < found[3][1]
+    assert "partition 3 (task attempt" in fenced.read_text()
     wait_until_left(two_nodes)
 
 

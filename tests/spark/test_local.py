@@ -51,6 +51,10 @@ EXAMPLES = {
         "with good rows: committed 4 of 4 partitions, files there: 4",
     ],
     "kmeans.py": ["all tasks have the same centres: True", "both ways come to the same centres: True"],
+    "service.py": [
+        "numbers 1 to 30, each once: True", "leaders: 2, each with a higher fence: True",
+        "the second one went on after number 10",
+    ],
     "training.py": [
         "task 0 began with round 0 and has y = 3.0 x + 1.0", "task 2 began with round 40 and has y = 3.0 x + 1.0",
         "all have the same model: True",
