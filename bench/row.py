@@ -95,7 +95,15 @@ def table(rows: Sequence[Row]) -> str:
     """All rows for people."""
     cells = [("MEASURE", "BOUND", "MEDIAN", "WORST", "UNIT", "SAMPLES", "")]
     cells += [
-        (row.name, row.bound, _number(row.median), _number(row.worst), row.unit, str(row.samples), _verdict(row))
+        (
+            row.name,
+            row.bound,
+            _shown(row, row.median),
+            _shown(row, row.worst),
+            row.unit,
+            str(row.samples),
+            _verdict(row),
+        )
         for row in rows
     ]
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
@@ -107,8 +115,19 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
+def not_measured(name: str, why: str) -> Row:
+    """What cannot be measured here, which is no promise broken; the note says how it could."""
+    return Row(name=name, unit="-", bound="-", median=0.0, worst=0.0, samples=0, ok=True, note=why)
+
+
 def _verdict(row: Row) -> str:
+    if not row.samples:
+        return "not measured"
     return "ok" if row.ok else "NOT OK"
+
+
+def _shown(row: Row, value: float) -> str:
+    return _number(value) if row.samples else "-"
 
 
 def _number(value: float) -> str:

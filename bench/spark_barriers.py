@@ -16,7 +16,7 @@ from pathlib import Path
 from groupsvc.spark import barrier_task
 from groupsvc.testing import LocalDomain
 
-from .row import Effort, Row, at_least, at_most
+from .row import Effort, Row, at_least, at_most, not_measured
 from .spark_session import environment, session, why_not
 
 TASKS = 8
@@ -32,11 +32,7 @@ def rates(effort: Effort) -> list[Row]:
     """A job for each run, in one Spark session, beside one daemon."""
     problem = why_not()
     if problem is not None:
-        nan = float("nan")
-        note = f"not measured: {problem}"
-        return [
-            Row(name=name, unit="-", bound="-", median=nan, worst=nan, samples=0, ok=True, note=note) for name in NAMES
-        ]
+        return [not_measured(name, problem) for name in NAMES]
     with (
         tempfile.TemporaryDirectory(prefix="groupsvc-spark-") as directory,
         LocalDomain(nodes=1) as domain,
