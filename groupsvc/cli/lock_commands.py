@@ -16,10 +16,10 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from .. import Lock, PeerProtocolError, Session, UsageError, connect
+from .. import Lock, PeerProtocolError, PermissionDenied, Session, UsageError, connect
 from ..drivers.connection import TIMEOUT_S
 from ..errors import GroupServiceError
 from ..recipes.elections import election_line
@@ -44,7 +44,7 @@ CLOSING_S = 1.0
 """At the end a daemon that does not answer is not waited for: that this process has ended it sees by itself."""
 
 AGAIN_S = 1.0
-"""A candidate that cannot reach its daemon tries again after this."""
+"""Who waits and cannot reach its daemon any more tries again after this."""
 
 ASKING_S = 2.0
 """How long it may take to find out who is in front of us; then it is not told."""
@@ -193,6 +193,71 @@ def _first_in_line(lock: Lock) -> str:
     return ""
 
 
+class Wait:
+    """For a turn, and from session to session: a daemon that is started anew costs the place in the line, and no more.
+
+    Who waits has begun nothing yet, so there is nothing that could be done twice.
+    """
+
+    def __init__(
+        self, options: argparse.Namespace, post: Post, what: str, lock_of: Callable[[Session], Lock], *, tries: bool
+    ) -> None:
+        self._options = options
+        self._post = post
+        self._what = what
+        self._lock_of = lock_of
+        self._tries = tries  # waits for nobody: no holder, and no daemon
+        self._is_known = False  # that there is a daemon: whoever never had one has mistyped its address
+        self._problem = ""
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[Lock | None]:
+        """What is held from here to the end of the block; None if it was not to be had in time, which is told."""
+        with contextlib.ExitStack() as stack:
+            yield self._held(stack)
+
+    def _held(self, sessions: contextlib.ExitStack) -> Lock | None:
+        until = time.monotonic() + self._options.timeout
+        while True:
+            try:
+                lock = self._lock_of(sessions.enter_context(_connected(self._options, self._post)))
+                self._is_known = True
+                if self._acquired(lock, until):
+                    self._problem = ""
+                    return lock
+                self._late(_first_in_line(lock))
+                return None
+            except (UsageError, PeerProtocolError, PermissionDenied):
+                raise
+            except GroupServiceError as error:
+                if not self._is_known or self._tries or self._post.is_gone:
+                    raise
+                self._complain(error)
+            sessions.close()
+            self._post.closes(None)
+            left = until - time.monotonic()
+            if left <= 0:
+                self._late()
+                return None
+            if self._post.next(min(left, AGAIN_S)) == GONE:
+                return None
+
+    def _acquired(self, lock: Lock, until: float) -> bool:
+        if self._tries:
+            return lock.try_acquire(timeout=TIMEOUT_S)
+        return lock.acquire(timeout=max(until - time.monotonic(), SOON_S))
+
+    def _late(self, who_has_it: str = "") -> None:
+        in_time = "" if self._tries else f" within {self._options.timeout:g} s"
+        say(f"{self._what} is not to be had{in_time}{who_has_it}")
+
+    def _complain(self, error: GroupServiceError) -> None:
+        text = error.what  # without an advice: what it says is done here
+        if text != self._problem:
+            self._problem = text
+            say(f"{text}; it is tried again")
+
+
 # --- lock -----------------------------------------------------------------------------------------------------
 
 
@@ -204,11 +269,10 @@ def _lock(options: argparse.Namespace) -> int:
 
 
 def _hold_lock(options: argparse.Namespace, post: Post) -> int:
-    with _connected(options, post) as session:
-        lock, what = _lock_of(session, options)
-        if not _acquired(lock, options):
-            in_time = "" if options.only_tries else f" within {options.timeout:g} s"
-            say(f"{what} is not to be had{in_time}{_first_in_line(lock)}")
+    what = _in_words(options)
+    tries = options.only_tries or options.timeout == 0
+    with Wait(options, post, what, lambda session: _lock_of(session, options), tries=tries).turn() as lock:
+        if lock is None:
             return ExitCode.LATE
         return _supervised(lock, what, Rules(options.on_lost, options.grace, options.patience), post).code
 
@@ -230,21 +294,19 @@ def _kind(options: argparse.Namespace) -> str:
     return "lock" if options.mode is None else "rwlock"
 
 
-def _lock_of(session: Session, options: argparse.Namespace) -> tuple[Lock, str]:
-    """The lock, and the same in words."""
-    name = options.name
+def _in_words(options: argparse.Namespace) -> str:
     if options.slots is not None:
-        return session.semaphore(name, options.slots), f"a slot of {name!r}"
+        return f"a slot of {options.name!r}"
+    return f"lock {options.name!r}" + ("" if options.mode is None else f" ({options.mode})")
+
+
+def _lock_of(session: Session, options: argparse.Namespace) -> Lock:
+    if options.slots is not None:
+        return session.semaphore(options.name, options.slots)
     if options.mode is None:
-        return session.lock(name), f"lock {name!r}"
-    both = session.rwlock(name)
-    return both.read() if options.mode == "shared" else both.write(), f"lock {name!r} ({options.mode})"
-
-
-def _acquired(lock: Lock, options: argparse.Namespace) -> bool:
-    if options.only_tries or options.timeout == 0:
-        return lock.try_acquire(timeout=TIMEOUT_S)
-    return lock.acquire(timeout=options.timeout)
+        return session.lock(options.name)
+    both = session.rwlock(options.name)
+    return both.read() if options.mode == "shared" else both.write()
 
 
 # --- elect ----------------------------------------------------------------------------------------------------
@@ -252,67 +314,28 @@ def _acquired(lock: Lock, options: argparse.Namespace) -> bool:
 
 def _elect(options: argparse.Namespace) -> int:
     _line_of(options)  # refused before anybody is asked
-    return _run(options, lambda options, post: Candidate(options, post).run(), kind="election", kills=True)
+    return _run(options, _lead, kind="election", kills=True)
 
 
-class Candidate:
-    """Who wants to lead: from term to term, and from session to session, if the daemon is started anew."""
-
-    def __init__(self, options: argparse.Namespace, post: Post) -> None:
-        self._options = options
-        self._post = post
-        self._rules = Rules("kill", options.grace, options.patience)
-        self._is_known = False  # that there is a daemon: whoever never had one has mistyped its address
-        self._problem = ""
-
-    def run(self) -> int:
-        """Until the command ends by itself, or it is enough."""
-        while True:
-            self._post.say("waits")
-            ended = self._term()
-            if ended is None:
+def _lead(options: argparse.Namespace, post: Post) -> int:
+    """From term to term, until the command ends by itself, or it is enough."""
+    what = f"the lead of {options.name!r}"
+    wait = Wait(options, post, what, lambda session: _election_of(session, options), tries=False)
+    while True:
+        post.say("waits")
+        with wait.turn() as lead:
+            if lead is None:
                 return ExitCode.LATE
-            if self._options.once or not ended.was_lost:
-                return ended.code
-            say(f"stands for election in {self._options.name!r} again")
+            say(f"leads {options.name!r}, fence {lead.fence}")
+            ended = _supervised(lead, what, Rules("kill", options.grace, options.patience), post)
+        if options.once or not ended.was_lost:
+            return ended.code
+        say(f"stands for election in {options.name!r} again")
 
-    def _term(self) -> Ended | None:
-        """One term, from the wait to its end; None if it did not begin in time."""
-        until = time.monotonic() + self._options.timeout
-        while True:
-            try:
-                with _connected(self._options, self._post) as session:
-                    self._is_known = True
-                    return self._led(session, until)
-            except (UsageError, PeerProtocolError):
-                raise
-            except GroupServiceError as error:
-                if not self._is_known or self._post.is_gone:
-                    raise
-                self._complain(error)
-            if time.monotonic() >= until:
-                say(f"the lead of {self._options.name!r} was not to be had within {self._options.timeout:g} s")
-                return None
-            self._post.closes(None)
-            if self._post.next(AGAIN_S) == GONE:
-                return Ended(ExitCode.OK)
 
-    def _led(self, session: Session, until: float) -> Ended | None:
-        options = self._options
-        lead = Lock(session._pump, TIMEOUT_S, _line_of(options))  # an election is a lock with other words
-        if not lead.acquire(timeout=max(until - time.monotonic(), SOON_S)):
-            in_time = f"within {options.timeout:g} s{_first_in_line(lead)}"
-            say(f"the lead of {options.name!r} was not to be had {in_time}")
-            return None
-        self._problem = ""
-        say(f"leads {options.name!r}, fence {lead.fence}")
-        return _supervised(lead, f"the lead of {options.name!r}", self._rules, self._post)
-
-    def _complain(self, error: GroupServiceError) -> None:
-        text = explained(error, self._options)
-        if text != self._problem:
-            self._problem = text
-            say(f"{text}; it is tried again")
+def _election_of(session: Session, options: argparse.Namespace) -> Lock:
+    """An election is a lock with other words."""
+    return Lock(session._pump, TIMEOUT_S, _line_of(options))
 
 
 def _line_of(options: argparse.Namespace) -> Line:
