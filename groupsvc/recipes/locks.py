@@ -60,8 +60,12 @@ class Lock(Turns["Pump", threading.Event]):
             self._give_back(turn)
 
     def _give_back(self, turn: Turn[threading.Event]) -> None:
-        is_lost = turn.contender.has_lost
-        self._pump.do(turn.contender.withdraw)
+        try:
+            is_lost = turn.contender.has_lost
+            self._pump.do(turn.contender.withdraw)
+        except BaseException:  # an interrupt: who has given it back must not hold it all the same
+            self._withdraw(turn.contender)
+            raise
         if is_lost:
             raise turn.contender.lost()
 
@@ -73,16 +77,21 @@ class Lock(Turns["Pump", threading.Event]):
         if attempt is None:
             return self._mine("that it is held")
         try:
-            self._pump.finish(attempt.contender.start, attempt.wait)
-            if not self._pump.wait_until(attempt.is_decided, attempt.until):
-                raise TimedOut
-            self._pump.do(lambda: self._take(attempt, threading.Event(), threading.Event()))
-        except GroupServiceError as error:
-            attempt.raise_unless_late(error)
-        finally:
+            try:
+                self._pump.finish(attempt.contender.start, attempt.wait)
+                if not self._pump.wait_until(attempt.is_decided, attempt.until):
+                    raise TimedOut
+                self._pump.do(lambda: self._take(attempt, threading.Event(), threading.Event()))
+            except GroupServiceError as error:
+                attempt.raise_unless_late(error)
             if attempt.turn is None:
                 self._withdraw(attempt.contender)
-        return attempt.turn
+            return attempt.turn
+        except BaseException:  # an interrupt may come when it is had already: nobody would know that it is
+            if attempt.turn is not None and attempt.turn in self._turns:
+                self._turns.remove(attempt.turn)
+            self._withdraw(attempt.contender)
+            raise
 
     def _withdraw(self, contender: Contender) -> None:
         with contextlib.suppress(GroupServiceError):
@@ -96,11 +105,20 @@ class Lock(Turns["Pump", threading.Event]):
     # --- As a context ---
 
     def __enter__(self) -> HeldInTurn[threading.Event]:
-        turn = self._acquired(None)
-        if turn is None:
-            raise self._too_late(self._default_timeout)
-        self._entered.append(turn)
-        return turn.held
+        turn: Turn[threading.Event] | None = None
+        try:
+            turn = self._acquired(None)
+            if turn is None:
+                raise self._too_late(self._default_timeout)
+            self._entered.append(turn)
+            return turn.held
+        except BaseException:  # the block does not begin, so nothing will be given back at its end
+            if turn is not None:
+                if turn in self._entered:
+                    self._entered.remove(turn)
+                if self._done(turn):
+                    self._withdraw(turn.contender)
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

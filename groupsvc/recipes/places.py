@@ -6,6 +6,7 @@ overtaken looks again and tries again, and somebody always wins. The value lives
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -17,6 +18,7 @@ from ..groups import Group
 from ..known_group import KnownGroup, P
 from ..sansio import arguments as check
 from ..sansio import asking
+from ..sansio.calls import Call
 from ..sansio.contending import Line, disagrees, join_as
 from ..sansio.membership_machine import Membership
 from ..views import View
@@ -86,13 +88,32 @@ class Place(KeptOpen["Pump", Group]):
         with self._entering:
             group = self._group
             if group is None or group.ended:
-                left = max(0.001, until - clock.now())
-                try:
-                    membership = cast(Membership, self._pump.finish(join_as(self._pump.machine, self._line), left))
-                except AttributesMismatch as problem:
-                    raise disagrees(self._line, problem) from problem
-                self._group = group = Group(self._pump, membership, self._default_timeout)
+                group = self._entered(max(0.001, until - clock.now()))
             return group
+
+    def _entered(self, wait: float) -> Group:
+        """A new place. Who is interrupted, also when it had been let in already, has none."""
+        join, asked = join_as(self._pump.machine, self._line), list[Call]()
+
+        def start(now: float, timeout: float) -> Call:
+            asked.append(join(now, timeout))
+            return asked[-1]
+
+        try:
+            membership = cast(Membership, self._pump.finish(start, wait))
+            self._group = group = Group(self._pump, membership, self._default_timeout)
+            return group
+        except AttributesMismatch as problem:
+            raise disagrees(self._line, problem) from problem
+        except BaseException:
+            self._group = None
+            with contextlib.suppress(GroupServiceError):
+                self._pump.do(lambda: self._abandon(asked))
+            raise
+
+    def _abandon(self, calls: list[Call]) -> None:
+        for call in calls:
+            self._pump.machine.abandon(call)
 
     def _change(self, step: Step, until: float) -> bytes:
         """The value after this step, which is taken once; ``OutcomeUnknown`` if that is not known."""
@@ -122,8 +143,13 @@ class Place(KeptOpen["Pump", Group]):
         return found
 
     def __enter__(self) -> Self:
-        self._opened(self._until(None))
-        return self
+        try:
+            self._opened(self._until(None))
+            return self
+        except BaseException:  # the block does not begin, so nothing would be closed at its end
+            if self._pump.is_mine:
+                self.close()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
