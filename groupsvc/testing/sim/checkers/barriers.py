@@ -364,19 +364,20 @@ def _only_forward(found: Barriers) -> Iterator[Violation]:
 # --- R4 -------------------------------------------------------------------------------------------------------
 
 
-def r4(found: Barriers) -> Iterator[Violation]:
+def r4(found: Barriers, *, reply_slack_s: float = REPLY_SLACK_S) -> Iterator[Violation]:
     """Every call ends in its time; a death has the outcome that was wanted; when all is well all are released.
 
     Nobody's time is over before it is. Who says ``break`` about a barrier of all providers is not released from a round
-    that was open when one of them died; who says ``continue`` is not told that a death broke it.
+    that was open when one of them died; who says ``continue`` is not told that a death broke it. Real processes may
+    be given more time to reply than simulated ones need.
     """
-    yield from _in_time(found)
+    yield from _in_time(found, reply_slack_s)
     yield from _not_before_their_time(found)
     yield from _deaths(found)
     yield from _last_rounds(found)
 
 
-def _in_time(found: Barriers) -> Iterator[Violation]:
+def _in_time(found: Barriers, reply_slack_s: float) -> Iterator[Violation]:
     """By the harness' clock, which no clock of a node is far from unless it jumps; who stands still ends later."""
     stood: dict[str, list[tuple[float, float]]] = {}  # by whom: since when, until when
     for line in found.stories.events:
@@ -390,7 +391,7 @@ def _in_time(found: Barriers) -> Iterator[Violation]:
         if end is None:
             continue
         timeout = float(invoke.args["timeout"])
-        until = invoke.t + (timeout + REPLY_SLACK_S) / RATES_DIFFER
+        until = invoke.t + (timeout + reply_slack_s) / RATES_DIFFER
         until = max([until, *(upto for since, upto in stood.get(invoke.who, ()) if since <= until <= upto)])
         if end.t > until + CLOCK_S:
             text = f"{visit.title} ended {end.t - invoke.t:.3f} s after it began; its time was {timeout:.3f} s"
