@@ -24,6 +24,7 @@ class Forwarder:
         self.connections = 0
         self._other_end: dict[socket.socket, socket.socket] = {}
         self._silent: set[socket.socket] = set()
+        self._is_open = True
         self._lock = threading.Lock()
         self._wake, self._waker = socket.socketpair()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -35,6 +36,15 @@ class Forwarder:
             for end in list(self._other_end):
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
+
+    def break_off(self) -> None:
+        """End all connections; new ones are ended at once, too, until it is mended."""
+        self._is_open = False
+        self.cut()
+
+    def mend(self) -> None:
+        """New ones are possible again."""
+        self._is_open = True
 
     def fall_silent(self) -> None:
         """From now on nothing gets through the connections there are, and nobody is told; new ones are possible."""
@@ -68,6 +78,9 @@ class Forwarder:
 
     def _accept(self) -> None:
         near, _ = self._listening.accept()
+        if not self._is_open:
+            near.close()
+            return
         far = socket.create_connection(self._target)
         with self._lock:
             self._other_end |= {near: far, far: near}
