@@ -135,9 +135,9 @@ class Parties:
 
 
 @pytest.fixture
-def parties(local_domain: LocalDomain, tmp_path: Path) -> Iterator[Parties]:
+def parties(shared_domain: LocalDomain, tmp_path: Path) -> Iterator[Parties]:
     """Five of them at three nodes, all in."""
-    found = Parties(local_domain, tmp_path)
+    found = Parties(shared_domain, tmp_path)
     try:
         for number, node in enumerate(("n1", "n2", "n3", "n1", "n2")):
             found.start(f"p{number}", node)
@@ -155,7 +155,7 @@ def violations(history: list[HistoryEvent]) -> list[Violation]:
 
 
 def test_rounds_are_right_while_parties_and_daemons_are_killed_and_stopped(
-    local_domain: LocalDomain, parties: Parties
+    shared_domain: LocalDomain, parties: Parties
 ) -> None:
     """R1 – R4."""
     both = (BREAKS.name, GOES_ON.name)
@@ -181,9 +181,9 @@ def test_rounds_are_right_while_parties_and_daemons_are_killed_and_stopped(
     parties.wait_until_released(*both)
 
     # The daemon of the group's leader is killed in the middle of a round, with the parties there.
-    with local_domain.connect("n1") as session:
+    with shared_domain.connect("n1") as session:
         leader = next(info for info in session.groups() if info.name.startswith("histories/")).leader
-    local_domain.kill(leader)
+    shared_domain.kill(leader)
     there = {who for who in ("p0", "p1", "p2", "p3", "p5") if node_of(parties.history(), who) == leader}
     since = time.monotonic()
     parties.wait_until(
@@ -193,7 +193,7 @@ def test_rounds_are_right_while_parties_and_daemons_are_killed_and_stopped(
             >= {"p0", "p1", "p2", "p3", "p5"} - there
         ),
     )
-    local_domain.restart(leader)
+    shared_domain.restart(leader)
     parties.wait_until_released(*both)
     parties.end()
     history = parties.history()

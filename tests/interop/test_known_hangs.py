@@ -148,19 +148,6 @@ def test_a_wait_for_a_lock_over_a_break_of_the_connection(
     lock.release()
 
 
-def test_a_wait_for_a_lock_when_the_connection_does_not_come_back(
-    session: groupsvc.Session, other: groupsvc.Session, network: Forwarder, name: str
-) -> None:
-    """282, the other end: the session is lost, and the wait ends with an error, long before its time is up."""
-    with other.lock(name):
-        waiting = soon(session.lock(name).acquire, 10 * DEADLINE_S)
-        wait_for_line(other, name, "n1", "n1")
-        network.break_off()
-        with pytest.raises(groupsvc.DaemonUnreachable):
-            waiting.result(DEADLINE_S)
-        wait_for_line(other, name, "n1")
-
-
 def test_any_use_of_a_lock_of_a_closed_session(session: groupsvc.Session, other: groupsvc.Session, name: str) -> None:
     """482: it raises at once, whatever it is, also in a thread that waited when it was closed."""
     lock, rwlock = session.lock(name), session.rwlock(name)
@@ -250,7 +237,8 @@ def test_what_becomes_of_my_lock_when_a_listener_blocks_and_the_session_dies(
 ) -> None:
     """2, 381: a listener that never returns holds up neither the lease of the session nor the news that it is lost.
 
-    A break that is over in time costs nothing. Then the session dies: the holder is told before the next one has it.
+    A break that is over in time costs nothing. Then the session dies: the holder is told before the next one has it;
+    and the other end of 282, who waits for a lock with that session is told, long before its time is up.
     """
     may_go_on, blocks = threading.Event(), threading.Event()
 
@@ -273,6 +261,8 @@ def test_what_becomes_of_my_lock_when_a_listener_blocks_and_the_session_dies(
         assert fence == lock.fence
         waiting = soon(other.lock(name).acquire, 2 * DEADLINE_S)
         wait_for_line(other, name, "n1", "n1")
+        behind = soon(session.lock(name).acquire, 10 * DEADLINE_S)
+        wait_for_line(other, name, "n1", "n1", "n1")
         network.break_off()
         assert waiting.result(DEADLINE_S) is True
         with pytest.raises((groupsvc.Suspended, groupsvc.Lost)):
@@ -280,5 +270,8 @@ def test_what_becomes_of_my_lock_when_a_listener_blocks_and_the_session_dies(
         assert lost.wait(DEADLINE_S)
         with pytest.raises(LockLost):
             soon(lock.release).result(DEADLINE_S)
+        with pytest.raises(groupsvc.DaemonUnreachable):
+            behind.result(DEADLINE_S)
+        wait_for_line(other, name, "n1")
     finally:
         may_go_on.set()

@@ -234,18 +234,18 @@ class TestDaemonsGoAway:
     """Who still waits has lost nothing but its place in the line, and stands in it again."""
 
     def test_who_waits_for_the_lock_waits_on_when_its_daemon_is_started_anew(
-        self, local_domain: LocalDomain, name: str
+        self, shared_domain: LocalDomain, name: str
     ) -> None:
         """The holder has it meanwhile, at another node; the command is run once."""
-        local_domain.hand_over("n1")
-        with local_domain.connect("n1") as session:
+        shared_domain.hand_over("n1")
+        with shared_domain.connect("n1") as session:
             lock = session.lock(name)
             assert lock.acquire()
             fence = lock.fence
-            with Typed(local_domain, "lock", name, "--", "sh", "-c", "echo $GROUPSVC_FENCE; exit 3") as waiter:
+            with Typed(shared_domain, "lock", name, "--", "sh", "-c", "echo $GROUPSVC_FENCE; exit 3") as waiter:
                 wait_for_line(session, name, "n1", "n2")
-                local_domain.kill("n2")
-                local_domain.restart("n2")
+                shared_domain.kill("n2")
+                shared_domain.restart("n2")
                 wait_for_line(session, name, "n1", "n2")
                 assert waiter.complains().endswith("; it is tried again\n"), "it says that, and before it why"
                 lock.release()
@@ -254,24 +254,24 @@ class TestDaemonsGoAway:
                 assert "" == waiter.says()
 
     def test_without_a_daemon_it_waits_for_as_long_as_it_was_told_and_a_signal_ends_it(
-        self, local_domain: LocalDomain, name: str
+        self, shared_domain: LocalDomain, name: str
     ) -> None:
         """Exit code 3 is for who never had a daemon, and for who does not want to wait at all."""
-        local_domain.hand_over("n1")
+        shared_domain.hand_over("n1")
         with (
-            local_domain.connect("n1") as session,
+            shared_domain.connect("n1") as session,
             session.lock(name),
-            Typed(local_domain, "lock", name, "--timeout", "6", "--", "echo", "mine") as late,
-            Typed(local_domain, "lock", name, "--", "echo", "mine") as patient,
+            Typed(shared_domain, "lock", name, "--timeout", "5", "--", "echo", "mine") as late,
+            Typed(shared_domain, "lock", name, "--", "echo", "mine") as patient,
         ):
             wait_for_line(session, name, "n1", "n2", "n2")
-            local_domain.kill("n2")
+            shared_domain.kill("n2")
             assert ExitCode.LATE == late.ends()
-            assert f"lock '{name}' is not to be had within 6 s" in late.complains()
+            assert f"lock '{name}' is not to be had within 5 s" in late.complains()
             assert patient.process.poll() is None
             patient.process.terminate()
             assert 128 + signal.SIGTERM == patient.ends()
-            tried = groupsvc(local_domain, "lock", name, "--try", "--", "echo", "mine")
+            tried = groupsvc(shared_domain, "lock", name, "--try", "--", "echo", "mine")
             assert (ExitCode.UNREACHABLE, "") == (tried.returncode, tried.stdout)
 
 

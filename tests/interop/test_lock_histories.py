@@ -256,11 +256,11 @@ def _overlaps(uses: list[Use], struck: list[tuple[float, str]]) -> Iterator[str]
 
 
 def test_one_at_a_time_while_holders_are_killed_and_stopped_and_their_daemon_is_killed(
-    local_domain: LocalDomain, tmp_path: Path
+    shared_domain: LocalDomain, tmp_path: Path
 ) -> None:
     """L6: who is stopped keeps the lock while its daemon lives; if that dies, what it does when it wakes is refused."""
-    local_domain.hand_over("n1")
-    with contest(local_domain, tmp_path) as found:
+    shared_domain.hand_over("n1")
+    with contest(shared_domain, tmp_path) as found:
         resource = found.resource
         killed = found.stop_inside("n1")
         began = time.monotonic()
@@ -278,11 +278,11 @@ def test_one_at_a_time_while_holders_are_killed_and_stopped_and_their_daemon_is_
         sleeper = found.stop_inside("n3")
         began = time.monotonic()
         found.strike_node("n3")
-        local_domain.kill("n3")
+        shared_domain.kill("n3")
         found.wait_until("followed", lambda: found.entered(began))
         found.go_on(sleeper)
         assert_refused(found, sleeper, began)
-        local_domain.restart("n3")
+        shared_domain.restart("n3")
         found.wait_until_all_enter()
         found.end()
         judge(found)
