@@ -151,7 +151,7 @@ class Gathering:
             lost = self._lost(here, first)
             if lost:
                 return Verdict("broken", living, first.parties, *lost)
-        if len(living) < (first.parties or group.living):
+        if not living or len(living) < (first.parties or group.living):
             return None
         counted = living[: first.parties] if first.parties else living
         if sum(len(here[one].payload) for one in counted) > ROUND_BYTES_MAX:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from groupsvcd.core.groups.gathering import Gathering
-from groupsvcd.core.groups.papers import Waiter
+from groupsvcd.core.groups.papers import OnFailure, Waiter
 
 from .assembly import Assembly
 
@@ -33,3 +35,17 @@ def test_who_still_waits_is_not_forgotten_with_the_dead() -> None:
     group.fail_nodes("B")
     gathering.look((), now=2.0)
     assert {"start": [("A", 1, 1)]} == {barrier: list(those) for barrier, those in gathering._waiters.items()}
+
+
+@pytest.mark.parametrize("on_failure", ["continue", "wait"])
+def test_a_round_in_which_nobody_is_left_releases_nobody(on_failure: OnFailure) -> None:
+    """R1: all providers have died, and all who are left, none, have come; whoever joins next comes to this round."""
+    group = Assembly()
+    group.join("A1", "B1")
+    rulings: list[bytes] = []
+    gathering = Gathering(group.group, rulings.append)
+    gathering.take(("B", 1), [Waiter(1, "start", 1, group.group.seq, 0, on_failure)], now=1.0)
+    group.fail_nodes("A", "B")
+    gathering.look((), now=2.0)
+    assert [] == rulings
+    assert {} == gathering._waiters
