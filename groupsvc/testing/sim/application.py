@@ -38,7 +38,7 @@ from groupsvc.sansio.session_machine import Due, SessionMachine, StateDue, VoteD
 from groupsvc.session_states import IS_OVER, SessionState
 from groupsvc.views import text_of
 from groupsvc.voting import Answer, Outcome, Proposal
-from groupsvc.wire.client_messages import REPLY_CODEC, BarrierAsk, CastVote, ClientRequest
+from groupsvc.wire.client_messages import REPLY_CODEC, BarrierAsk, CastVote, ClientRequest, RoundAsk
 from groupsvcd.core.sessions.sessions import LOST as NOT_RESUMED
 
 from .application_lines import outcome_in_full, view_in_full
@@ -234,7 +234,7 @@ class Application:
 
     def arrives(self, connection: LocalConnection, request: ClientRequest) -> None:
         """Something that it has said arrives at its daemon, by the connection that it has."""
-        if isinstance(request, CastVote | BarrierAsk) and connection is self.connection:
+        if isinstance(request, CastVote | BarrierAsk | RoundAsk) and connection is self.connection:
             arrived = self.on_their_way.pop(request.id, None)
             if arrived is not None:
                 arrived(connection)

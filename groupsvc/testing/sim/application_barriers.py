@@ -5,27 +5,33 @@ brings is unlike anything else, so that whoever is listed in a round is listed f
 its end says how the round ended, as the daemon told it. When the request reaches the daemon a line says how far that
 had come in the group: since then the round is open for this party.
 
-Chance for all of this comes from a source of its own: a world without barriers is the same as ever.
+Of some barriers the group keeps the rounds (``on_failure="wait"``); who is there asks for one now and then, which may
+be long over, or the next one.
+
+Chance for all of this comes from sources of its own: a world without barriers is the same as ever, and so is one
+without any whose rounds are kept.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import attrs
 
+from groupsvc.errors import Failed
 from groupsvc.sansio import rounds
 from groupsvc.sansio.asking import Start
 from groupsvc.sansio.calls import Call
-from groupsvc.sansio.rounds import BarrierTerms, Released
+from groupsvc.sansio.rounds import BarrierTerms, OnFailure, Released
 from groupsvc.views import text_of
 from groupsvc.wire.client_messages import RoundIs
 from groupsvcd.core.groups.barriers import CARRIED_BYTES_MAX
 
 from .application import Application, Part
-from .application_ops import COME, RESET
+from .application_ops import ASK_ROUND, COME, RESET
 from .carried_groups import carried
 from .local_connection import LocalConnection
 
@@ -41,6 +47,18 @@ MISMATCHES = 0.01
 RESETS = 0.9
 """How often somebody who waits gives up, says something else than the others, and resets what it knows to be broken."""
 
+ASKS = 0.15
+"""How often somebody who looks at a barrier asks for one of the rounds that are kept."""
+
+ASK_S = 3.0
+"""How long it waits for the answer."""
+
+Then = Callable[[str, RoundIs | None], None]
+"""Told how a call ended: ok, fail or info; and what its daemon had answered."""
+
+
+NOTHING: Mapping[str, int] = {}
+
 
 class Attendance:
     """What all applications of a world do at barriers."""
@@ -49,6 +67,7 @@ class Attendance:
         self.all = applications
         habits = applications.habits
         self.rng = random.Random(f"{applications.world.seed}/barriers")
+        self.kept_rng = random.Random(f"{applications.world.seed}/barriers whose rounds are kept")
         self.barriers = {
             f"apps-{group}": tuple(self._draw_terms(number) for number in range(habits.barriers))
             for group in range(habits.groups)
@@ -56,10 +75,14 @@ class Attendance:
         self.last = 0  # of the rounds at the end of a run, how many were held
         self._open: dict[tuple[str, int, int, str], tuple[int, Call]] = {}  # by application, life, part and barrier
         self._broken: set[tuple[str, int, int, str]] = set()  # as far as each knows
+        self._newest: dict[tuple[int, str], int] = {}  # by group and barrier: the last round that anybody knows of
 
     def _draw_terms(self, number: int) -> BarrierTerms:
         parties = 0 if number == 0 else self.rng.choice([0, 2, 2, 3])
-        return BarrierTerms(f"b{number}", parties, self.rng.choice(["break", "continue"]))
+        on_failure: OnFailure = self.rng.choice(["break", "continue"])
+        if self.kept_rng.random() < self.all.habits.keeps:
+            on_failure = "wait"
+        return BarrierTerms(f"b{number}", parties, on_failure)
 
     def begin(self, app: Application) -> None:
         """It comes to barriers, beside whatever else it does."""
@@ -85,6 +108,9 @@ class Attendance:
         rng, key = self.rng, (app.name, app.life, part.m, terms.name)
         if not app.may_act or not part.is_ready:
             return
+        if terms.on_failure == "wait" and self.kept_rng.random() < ASKS:
+            newest = self._newest.get((part.group, terms.name), 0)
+            self.ask(app, part, terms.name, self.kept_rng.randint(max(1, newest - 4), newest + 1))
         if self._waits(app, key):
             if rng.random() < CANCELS:
                 self._cancel(app, part, key)
@@ -115,9 +141,9 @@ class Attendance:
 
     def come(
         self, app: Application, part: Part, terms: BarrierTerms, timeout: float, *, resets: bool = False,
-        last: int = 0, ends: str = "",
+        last: int = 0, ends: str = "", says: Mapping[str, int] = NOTHING, then: Then | None = None,
     ) -> None:  # fmt: skip
-        """Come to a barrier, or reset it.
+        """Come to a barrier, or reset it. ``says``: what its line says beside; ``then``: told how it ended.
 
         ``last``: which of the rounds at the end of a run; ``ends``: how that must end, if nobody is to be released.
         """
@@ -131,8 +157,12 @@ class Attendance:
         since = [0]
 
         def ended(verdict: str, result: Any) -> dict[str, Any]:
+            if then is not None:
+                then(verdict, answers[0] if answers else None)
             if not answers:
                 return {}
+            place = part.group, terms.name
+            self._newest[place] = max(self._newest.get(place, 0), answers[0].round.number)
             (self._broken.add if answers[0].round.end == "broken" else self._broken.discard)(key)
             self._mark(app, part, answers[0], terms, since[0])
             return in_full(answers[0], result.payloads if isinstance(result, Released) else {})
@@ -145,6 +175,7 @@ class Attendance:
 
         args: dict[str, Any] = {
             "m": part.m, "barrier": terms.name, "parties": terms.parties, "on_failure": terms.on_failure,
+            **says,
         }  # fmt: skip
         if not resets:
             args["payload"] = crc32(payload)
@@ -162,6 +193,39 @@ class Attendance:
 
         app.call(RESET if resets else COME, start, args, timeout, ended, group=part.group)
 
+    def ask(self, app: Application, part: Part, barrier: str, round_: int, then: Then | None = None) -> None:
+        """How that round ended, if the group keeps it; else its line says what may be the reason that it does not."""
+        machine, number = app.machine, app.calls + 1
+        assert machine is not None
+        answers: list[RoundIs] = []
+
+        def ended(verdict: str, result: Any) -> dict[str, Any]:
+            if then is not None:
+                then(verdict, answers[0] if answers else None)
+            if answers:
+                self.all.mark("barrier-kept")
+                return in_full(answers[0], result.payloads)
+            if type(result) is not Failed:
+                return {}
+            self.all.mark("barrier-not-kept")
+            membership = part.membership
+            is_fast = membership._attributes.get("delivery") == "fast"
+            return {"not_kept": True, "lost_seq": membership.view.quorum_lost_seq, "is_fast": is_fast}
+
+        def arrives(connection: LocalConnection) -> None:
+            seq = _applied(connection, part)
+            if seq is not None:
+                app.write("at_barrier", {"m": part.m, "call": number, "applied": seq}, group=part.group)
+
+        begin = rounds.past(machine, part.membership, barrier, round_)
+
+        def start(now: float, seconds: float) -> Call:
+            call = _listening(begin, answers)(now, seconds)
+            app.on_their_way[call.id] = arrives
+            return call
+
+        app.call(ASK_ROUND, start, {"m": part.m, "barrier": barrier, "round": round_}, ASK_S, ended, group=part.group)
+
     def _mark(self, app: Application, part: Part, answer: RoundIs, terms: BarrierTerms, since: int) -> None:
         round_ = answer.round
         if round_.end == "broken":
@@ -171,7 +235,7 @@ class Attendance:
         elif round_.end == "released":
             self.all.mark("barrier-released")
             local = carried(app.node, part.name, part.group)
-            if terms.on_failure == "continue" and local is not None and since:
+            if terms.on_failure != "break" and local is not None and since:
                 if any(since < seq < answer.seq for seq, _ in local.group.rounds.deaths):
                     self.all.mark("barrier-continued-without-dead")
 

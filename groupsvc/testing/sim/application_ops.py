@@ -25,6 +25,7 @@ OPS: dict[str, str] = {
     "catch_up": "call",
     "come_to_barrier": "call",
     "reset_barrier": "call",
+    "ask_round": "call",
     "ask_outcome": "call",
     "ask_groups": "call",
     "ask_why": "call",
@@ -47,6 +48,11 @@ OPS: dict[str, str] = {
 
 COME, RESET = AT_BARRIERS = ("come_to_barrier", "reset_barrier")
 """Those that wait for the end of a round."""
+
+ASK_ROUND = "ask_round"
+
+FENCE_BITS = 20
+"""The lower part of a fence counts changes of membership within a view, the rest is the view's."""
 
 _encoder = msgspec.json.Encoder(order="deterministic")
 

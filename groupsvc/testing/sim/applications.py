@@ -28,6 +28,8 @@ from .application import Application, Part
 from .application_barriers import Attendance
 from .application_deeds import Deeds
 from .application_lines import Pen
+from .application_ops import FENCE_BITS
+from .application_tasks import Stage
 from .application_votes import note_taken
 from .holders import look_for_holders
 from .local_connection import LocalConnection
@@ -45,9 +47,6 @@ TROUBLES = ("app-break", "app-kill", "app-stop", "app-slow")
 STUCK = "app-stuck"
 """One more, which may come beside the others: it is drawn from a source of its own."""
 
-FENCE_BITS = 20
-"""The lower part of a fence counts changes of membership within a view, the rest is the view's."""
-
 PROPOSALS_KNOWN_MAX = 30
 """Of a group, for whoever asks how one ended."""
 
@@ -64,6 +63,8 @@ class ApplicationHabits:
     watch: float = 0.2  # share of those who come that only watch
     tables: float = 0.0  # share of the groups whose providers keep a table
     barriers: int = 0  # of each group; 0: nobody comes to any
+    keeps: float = 0.0  # share of the barriers whose rounds are kept, and at which who dies is waited for
+    ranks: int = 0  # so many tasks work in rounds, beside the others, and who dies is replaced; 0: there are none
     earlier: float = 0.0  # share of joins to other groups that ask for earlier messages
     trouble_s: float = 10.0  # mean pause between two troubles of one application; 0: they have none
     troubles: tuple[str, ...] = TROUBLES
@@ -105,6 +106,12 @@ class Applications:
                 world.push(rng.expovariate(1.0 / habits.trouble_s), self._trouble, app, None)
             if habits.stuck_s:
                 world.push(self._stuck_rng.expovariate(1.0 / habits.stuck_s), self._get_stuck, app, None)
+        self.stage = Stage(self)
+        self.all += self.stage.workers
+        for app in self.stage.workers:
+            world.push(self.stage.rng.random(), self._begin, app, None)
+            if habits.trouble_s:
+                world.push(self.stage.rng.expovariate(1.0 / habits.trouble_s), self._trouble, app, None)
 
     def at(self, node: Node, name: str) -> Application:
         """An application that runs now, and does only what it is told."""
@@ -122,6 +129,9 @@ class Applications:
             self.world.push(self.world.t + 0.5, self._begin, app, None)
             return
         app.begin()
+        if app in self.stage.workers:
+            self.stage.begin(app)
+            return
         self._think(app)
         if self.habits.barriers:
             self.attendance.begin(app)

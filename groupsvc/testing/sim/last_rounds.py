@@ -2,7 +2,12 @@
 
 Everybody resets every barrier, and comes to it once more. Then all but one wait at another one while those on the
 leader's node say goodbye, so that somebody else leads: when the last one comes, all that are left are released. And
-where a death breaks the round, the goodbye of one is enough for all. How soon, and that it is so, the checker sees in
+where a death breaks the round, the goodbye of one is enough for all.
+
+Tasks come to a round of theirs, too. Then one of them says goodbye while all others wait, and another attempt of its
+rank comes in its place: with that all are released.
+
+How soon, and that it is so, the checker sees in
 the lines of these calls (``last``; ``ends`` if it is not to be released).
 """
 
@@ -14,6 +19,7 @@ from groupsvc.sansio import asking
 from groupsvc.sansio.rounds import BarrierTerms
 
 from .application import Application, Part
+from .application_tasks import Attempt
 from .carried_groups import processes_at
 from .group_convergence import passing_away, waiting_for_disks
 
@@ -39,6 +45,8 @@ def hold_last_rounds(world: World) -> None:
         if all_terms:
             _under_another_leader(world, name)
             _until_somebody_dies(world, name)
+    if world.applications.stage.ranks:
+        _until_somebody_is_replaced(world)
 
 
 def _present(world: World, name: str) -> list[Present]:
@@ -87,6 +95,47 @@ def _until_somebody_dies(world: World, name: str) -> None:
     world.run(until=world.t + 0.5)
     _say_goodbye(*dying)
     _wait(world)
+
+
+def _until_somebody_is_replaced(world: World) -> None:
+    stage = world.applications.stage
+    stage.is_last = True
+    if not _are_all_seated(world):
+        return
+    for resets in (True, False):
+        number = _next(world)
+        for attempt in stage.seated:
+            _come_as_task(attempt, number, resets=resets)
+        _wait(world)
+    *waiting, dying = stage.seated
+    number = _next(world)
+    for attempt in waiting:
+        _come_as_task(attempt, number)
+    assert dying.part is not None
+    _say_goodbye(dying.app, dying.part)
+    if _are_all_seated(world):
+        for attempt in stage.seated:
+            if attempt not in waiting:
+                _come_as_task(attempt, number)
+        _wait(world)
+        world.applications.mark("barrier-waited-for-a-replacement")
+    stage.is_last = False
+
+
+def _are_all_seated(world: World) -> bool:
+    """Whether one attempt of each rank has come in; in a world that is well that does not take long."""
+    stage = world.applications.stage
+    if world.run_until(lambda: stage.is_complete, within=TIMEOUT_S):
+        return True
+    here = [f"attempt {one.number} of rank {one.rank} on {one.app.name}" for one in stage.seated]
+    world.found("R6", f"{TIMEOUT_S:.0f} s after all is well of {stage.ranks} tasks only these are there: {here}")
+    return False
+
+
+def _come_as_task(attempt: Attempt, number: int, *, resets: bool = False) -> None:
+    if attempt.part is not None and attempt.app.may_act and attempt.part.is_ready:
+        attempt.come(attempt.part, 2 * TIMEOUT_S, resets=resets, last=number)
+        attempt.app.turn()
 
 
 def _say_goodbye(app: Application, part: Part) -> None:

@@ -51,9 +51,11 @@ APPLICATION_MARKS: tuple[str, ...] = (
 BARRIER_MARKS: tuple[str, ...] = (
     "barrier-across-leaders", "barrier-broken-cancelled", "barrier-broken-failure", "barrier-broken-left",
     "barrier-broken-mismatch", "barrier-broken-timeout", "barrier-cancelled", "barrier-continued-without-dead",
-    "barrier-passed-over", "barrier-released", "barrier-reset", "barrier-ruling-void",
+    "barrier-kept", "barrier-not-kept", "barrier-passed-over", "barrier-released", "barrier-reset",
+    "barrier-ruling-void", "barrier-waited-for-a-replacement",
+    "task-comes-back", "task-counted-before-it-died", "task-fenced", "task-gives-way", "task-replaced", "task-twice",
 )  # fmt: skip
-"""How rounds of barriers must have ended, and in whose way that was."""
+"""How rounds of barriers must have ended, and in whose way that was; and what must have befallen tasks there."""
 
 RARE_MARKS: tuple[str, ...] = (
     "checkpoint-does-not-add-up", "checkpoint-fetch-given-up", "checkpoint-from-many", "chosen-log-lost",

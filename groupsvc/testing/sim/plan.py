@@ -45,6 +45,7 @@ class Plan:
         users = f" {groups.members} members of {groups.groups} groups," if groups.groups else ""
         apps = self.application_habits
         users += f" {apps.count} applications in {apps.groups} groups," if apps.count else ""
+        users += f" {apps.ranks} tasks," if apps.ranks else ""
         return (
             f"{self.voters} voters, {self.nodes - self.voters} other nodes, {self.habits.count} clients,{users}"
             f" {self.seconds:.0f} s: {faults}"
@@ -114,9 +115,12 @@ def draw_applications(seed: int) -> ApplicationHabits:
     of_tables = random.Random(f"plan of tables of applications/{seed}")
     of_barriers = random.Random(f"plan of barriers of applications/{seed}")
     of_stuck = random.Random(f"plan of applications that are stuck/{seed}")
+    of_tasks = random.Random(f"plan of tasks and of barriers that wait/{seed}")
     of_kinds = random.Random(f"plan of kinds of groups of applications/{seed}")
     return ApplicationHabits(
         barriers=of_barriers.choice([0, 0, 1, 2, 3]),
+        keeps=of_tasks.choice([0.0, 0.0, 0.5]),
+        ranks=of_tasks.choice([0, 0, 0, 2, 3]),
         tables=of_tables.choice([0.0, 0.0, 0.5, 1.0]),
         earlier=of_tables.choice([0.0, 0.4]),
         count=rng.choice([2, 3, 4, 5]),
