@@ -19,7 +19,9 @@ from .ballots import Known, Times
 from .barriers import Barriers, r1, r2, r3, r4
 from .earlier_messages import told_what_came_before
 from .group_streams import GroupStream, Pieces, members_of
+from .kept_rounds import r5
 from .tables import g11
+from .tasks import r6
 from .verdict import Violation
 from .void import runs_of
 
@@ -123,5 +125,7 @@ APPLICATIONS: dict[str, ApplicationChecker] = {
     "R2": lambda found: r2(found.barriers),
     "R3": lambda found: r3(found.barriers),
     "R4": lambda found: r4(found.barriers),
+    "R5": lambda found: r5(found.barriers),
+    "R6": lambda found: r6(found.barriers, found.converged),
 }
 """G3 replays every story, and so is also the one to see G4, G5, G6 and G7; G1 lays them side by side, and sees G8."""

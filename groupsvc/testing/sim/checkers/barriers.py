@@ -208,12 +208,9 @@ class Population:
             yield story, listed
 
 
-def populations(found: Barriers, rounds: Iterable[Round]) -> dict[int, Population]:
-    """Of the groups of these rounds."""
-    return {
-        group: Population(found.stories, group, found.nodes_out.get(group, {}))
-        for group in {one.place[0] for one in rounds}
-    }
+def populations(found: Barriers, groups: Iterable[int]) -> dict[int, Population]:
+    """Of these groups."""
+    return {group: Population(found.stories, group, found.nodes_out.get(group, {})) for group in groups}
 
 
 # --- R1 -------------------------------------------------------------------------------------------------------
@@ -224,10 +221,10 @@ def r1(found: Barriers) -> Iterator[Violation]:
 
     Everybody who is listed had come, with what is listed, before the first was released; and was a provider at the
     entry that ended the round, and not known to be dead. A round of all providers lists every one who was that. So many
-    are listed as the barrier takes, in the order of the providers.
+    are listed as the barrier takes, by the word of all who came, in the order of the providers.
     """
     rounds = list(found.released())
-    of = populations(found, rounds)
+    of = populations(found, {one.place[0] for one in rounds})
     for one in rounds:
         first = one.at
         for provider, crc in one.listed:
@@ -235,6 +232,10 @@ def r1(found: Barriers) -> Iterator[Violation]:
             if visit is None or visit.call.invoke.i > first.i:
                 text = f"{one.title} releases {[visit.provider for visit in one.visits]}, and {provider} had not come"
                 yield Violation("R1", f"{text} with {crc}", first.i)
+            elif visit.call.invoke.args["parties"] != one.result["parties"]:
+                said = visit.call.invoke.args["parties"]
+                text = f"{one.title} takes {one.result['parties']}, and {provider} had said {said}"
+                yield Violation("R1", text, first.i)
         parties = int(one.result["parties"])
         if parties and len(one.listed) != parties:
             yield Violation("R1", f"{one.title} takes {parties}, and lists {len(one.listed)}", first.i)
@@ -368,7 +369,7 @@ def r4(found: Barriers, *, reply_slack_s: float = REPLY_SLACK_S) -> Iterator[Vio
     """Every call ends in its time; a death has the outcome that was wanted; when all is well all are released.
 
     Nobody's time is over before it is. Who says ``break`` about a barrier of all providers is not released from a round
-    that was open when one of them died; who says ``continue`` is not told that a death broke it. Real processes may
+    that was open when one of them died; who says anything else is not told that a death broke it. Real processes may
     be given more time to reply than simulated ones need.
     """
     yield from _in_time(found, reply_slack_s)
@@ -428,10 +429,10 @@ def _deaths(found: Barriers) -> Iterator[Violation]:
         args = visit.call.invoke.args
         terms.setdefault(visit.place, set()).add((int(args["parties"]), str(args["on_failure"])))
     rounds = [one for one in found.rounds.values() if len(terms[one.place]) == 1]
-    of = populations(found, rounds)
+    of = populations(found, {one.place[0] for one in rounds})
     for one in rounds:
         parties, on_failure = next(iter(terms[one.place]))
-        if one.result["broken_by"] in ("failure", "left") and on_failure == "continue":
+        if one.result["broken_by"] in ("failure", "left") and on_failure != "break":
             text = f"{one.title} is broken by {one.result['broken_by']}, and should go on without the dead"
             yield Violation("R4", text, one.at.i)
         if one.end == "released" and on_failure == "break" and not parties and one.seq is not None:
