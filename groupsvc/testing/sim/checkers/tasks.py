@@ -7,7 +7,8 @@ out older attempts of its rank before it came, and then asked how far the others
 - *Nothing is missed, and nothing done twice*: an attempt that knows rounds up to 56 is released from round 57, whether
   it was in round 56 itself or came in the place of who was. So from its question on no round ended without it. It is
   told of no end of an earlier round.
-- *Who was replaced does not count*: of each rank, the attempts in later rounds are the same or newer.
+- *Who was replaced does not count*: of each rank, an attempt that another one has followed is in no later round. (It
+  need not be an older one. Who was started first may come when a newer one has come and died.)
 - *Who was replaced learns it*: when all is well, no two attempts of one rank are in the group.
 
 Behind a view that may have lost entries numbers go on from its fence: who comes then knows none that is near.
@@ -41,7 +42,8 @@ def _is_of_task(visit: Visit) -> bool:
 
 def _every_rank_once(found: Barriers) -> Iterator[Violation]:
     for rounds in found.in_order():
-        newest: dict[int, int] = {}
+        present: dict[int, int] = {}  # by rank, the attempt that was in the last round
+        followed: set[int] = set()
         for one in rounds:
             visits = _listed(found, one)
             if one.end != "released" or not visits or not all(map(_is_of_task, visits)):
@@ -53,10 +55,14 @@ def _every_rank_once(found: Barriers) -> Iterator[Violation]:
                 yield Violation("R6", text, one.at.i)
             for each in args:
                 rank, attempt = int(each["rank"]), int(each["attempt"])
-                if attempt < newest.get(rank, 0):
-                    text = f"{one.title} counts attempt {attempt} of rank {rank}, and an earlier one {newest[rank]}"
+                if attempt in followed:
+                    text = (
+                        f"{one.title} counts attempt {attempt} of rank {rank}, which attempt {present[rank]} followed"
+                    )
                     yield Violation("R6", text, one.at.i)
-                newest[rank] = max(attempt, newest.get(rank, 0))
+                if present.setdefault(rank, attempt) != attempt:
+                    followed.add(present[rank])
+                    present[rank] = attempt
 
 
 def _listed(found: Barriers, one: Round) -> list[Visit]:
