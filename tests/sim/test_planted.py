@@ -16,6 +16,7 @@ from groupsvc.testing.sim.planted import (
     BARRIERS,
     BY_NAME,
     GROUPS,
+    TASKS,
     UNSORTED,
     Planted,
     broken_promises,
@@ -26,7 +27,7 @@ from groupsvc.testing.sim.world import Failure
 ONLY_IN_EDITED_HISTORIES = {"L1", "V2", "B4", "B6", "K2"}
 """Checkers that no bug here has to turn red, only one of several; ``checkers/test_group_*.py`` have what does."""
 
-STAGED = (*GROUPS, *APPLICATIONS, *BARRIERS)
+STAGED = (*GROUPS, *APPLICATIONS, *BARRIERS, *TASKS)
 
 OF_APPLICATIONS = {*(f"G{number}" for number in range(1, 12)), "K1", "K2", "B1", "B5", "L6"}
 """What is checked of what applications call and are told."""
@@ -73,8 +74,9 @@ def test_each_checker_of_applications_is_the_one_to_see_some_bug() -> None:
 
 
 def test_each_checker_of_barriers_is_the_one_to_see_some_bug() -> None:
-    """R1-R4."""
-    assert {"R1", "R2", "R3", "R4"} == {bug.shown_by[0] for bug in BARRIERS if len(bug.shown_by) == 1}
+    """R1-R6."""
+    alone = {bug.shown_by[0] for bug in (*BARRIERS, *TASKS) if len(bug.shown_by) == 1}
+    assert {f"R{number}" for number in range(1, 7)} == alone
 
 
 def test_a_core_that_depends_on_the_order_of_a_set_gives_another_trace() -> None:
