@@ -133,6 +133,26 @@ def test_r5_asks_for_nothing_that_the_node_had_not_heard_of(replaced: Lines) -> 
     assert [] == _found(lines, "R5")
 
 
+def test_r5_asks_for_nothing_from_before_the_last_provider_left(replaced: Lines) -> None:
+    """Who asks had joined with the entry by which that one left, and its node had heard of nothing since."""
+    kept = [line for line in replaced if _is_kept(line)][-1]
+    joined = next(
+        line for line in replaced
+        if (line.op, line.type, line.who) == ("join_group", "ok", kept.who) and line.result["m"] == kept.args["m"]
+    )  # fmt: skip
+    seq, me = joined.result["view"]["seq"], joined.result["provider"]
+    lines = _changed(replaced, _is_kept, type=lambda _: "fail", result=lambda _: NOT_KEPT)
+    lines = _changed(
+        lines, lambda line: line.op == "at_barrier" and (line.who, line.args["call"]) == (kept.who, kept.args["id"]),
+        args=lambda args: {**args, "applied": seq},
+    )  # fmt: skip
+    assert [] != _found(lines, "R5")
+    others = [one[0] for one in joined.result["view"]["providers"] if one[0] != me]
+    left = {"m": 1, "kind": "left", "view": 1, "fence": 1, "full": {"providers": others, "cause": "goodbye"}}
+    told = msgspec.structs.replace(joined, op="told", type="event", seq=seq, crc=1, args=left, result={})
+    assert [] == _found([*lines, msgspec.structs.replace(told, group=joined.group)], "R5")
+
+
 # --- R6 ---
 
 

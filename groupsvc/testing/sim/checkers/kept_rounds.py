@@ -138,17 +138,17 @@ def _is_to_be_kept(found: Barriers, known: Round) -> bool:
 
 
 def _was_empty(question: Question, since: int, those: Population) -> bool:
-    """Whether the group may have had no provider at some time after this entry, before it was asked."""
+    """Whether the group may have had no provider after this entry, up to the one to which it had come when asked."""
     asked = question.applied
     assert asked is not None
-    reached = since
-    while reached < asked:
+    reached: float = since
+    while reached <= asked:
         # Who joins with the entry by which the last one leaves joins a group that begins anew.
         there = [provider for provider in those.story_of if _first(those, provider) < reached]
         further = max((_last(those, provider, question) for provider in there), default=0.0)
         if further <= reached:
             return True
-        reached = int(min(further, asked))
+        reached = further
     return False
 
 
