@@ -70,6 +70,7 @@ class Stage:
         self.rng = random.Random(f"{world.seed}/tasks")
         self.zeal = self.rng.choice([0.1, 0.5, 1.0])  # how soon somebody is found who takes the place of a dead one
         self.is_last = False  # whether these are the rounds at the end of a run: nobody comes of itself, or dies
+        self.wanted: int | None = None  # then: the rank of which there is to be one more attempt
         self.attempts: dict[str, Attempt] = {}  # by worker, the newest of each
         self._started = 0
         self._knew: dict[int, int] = {}  # by rank: up to which round the newest that has come knew
@@ -114,6 +115,10 @@ class Stage:
 
     def _start_one(self, app: Application) -> None:
         rng = self.rng
+        if self.wanted is not None:
+            rank, self.wanted = self.wanted, None
+            self._start(app, rank)
+            return
         heard_of = {one.rank for one in self.attempts.values() if not one.is_over and (one.app.may_act or self.is_last)}
         vacant = [rank for rank in range(self.ranks) if rank not in heard_of]
         if vacant and (self.is_last or rng.random() < self.zeal):
@@ -156,7 +161,11 @@ class Stage:
     def is_complete(self) -> bool:
         """Whether there is one attempt of each rank, and no other."""
         living = [one for one in self.attempts.values() if not one.is_over]
-        return len(living) == self.ranks and [one.rank for one in self.seated] == list(range(self.ranks))
+        return (
+            self.wanted is None
+            and len(living) == self.ranks
+            and [one.rank for one in self.seated] == list(range(self.ranks))
+        )
 
 
 class Attempt:
@@ -280,11 +289,11 @@ class Attempt:
         self.come(part, timeout, resets=resets)
         yield
 
-    def come(self, part: Part, timeout: float, *, resets: bool = False, last: int = 0) -> None:
-        """Come to the next round, or reset what has broken; ``last``: which of the rounds at the end of a run."""
+    def come(self, part: Part, timeout: float, *, resets: bool = False, last: int = 0, ends: str = "") -> None:
+        """Come to the next round, or reset what has broken; ``last`` and ``ends``: as for any other party."""
         stage = self.stage
         stage.all.attendance.come(
-            self.app, part, stage.terms, timeout, resets=resets, last=last, then=self._told,
+            self.app, part, stage.terms, timeout, resets=resets, last=last, ends=ends, then=self._told,
             says={"rank": self.rank, "attempt": self.number, "after": self.ended},
         )  # fmt: skip
 

@@ -5,7 +5,8 @@ leader's node say goodbye, so that somebody else leads: when the last one comes,
 where a death breaks the round, the goodbye of one is enough for all.
 
 Tasks come to a round of theirs, too. Then one of them says goodbye while all others wait, and another attempt of its
-rank comes in its place: with that all are released.
+rank comes in its place: with that all are released. And another attempt comes while the first one waits: that one is
+told at once that it is no member any more, and all others are released with the new one.
 
 How soon, and that it is so, the checker sees in
 the lines of these calls (``last``; ``ends`` if it is not to be released).
@@ -46,7 +47,7 @@ def hold_last_rounds(world: World) -> None:
             _under_another_leader(world, name)
             _until_somebody_dies(world, name)
     if world.applications.stage.ranks:
-        _until_somebody_is_replaced(world)
+        _hold_rounds_of_tasks(world)
 
 
 def _present(world: World, name: str) -> list[Present]:
@@ -97,11 +98,16 @@ def _until_somebody_dies(world: World, name: str) -> None:
     _wait(world)
 
 
-def _until_somebody_is_replaced(world: World) -> None:
+def _hold_rounds_of_tasks(world: World) -> None:
     stage = world.applications.stage
     stage.is_last = True
-    if not _are_all_seated(world):
-        return
+    if _are_all_seated(world) and _until_somebody_is_replaced(world):
+        _until_somebody_is_put_out(world)
+    stage.is_last = False
+
+
+def _until_somebody_is_replaced(world: World) -> bool:
+    stage = world.applications.stage
     for resets in (True, False):
         number = _next(world)
         for attempt in stage.seated:
@@ -113,13 +119,30 @@ def _until_somebody_is_replaced(world: World) -> None:
         _come_as_task(attempt, number)
     assert dying.part is not None
     _say_goodbye(dying.app, dying.part)
-    if _are_all_seated(world):
-        for attempt in stage.seated:
-            if attempt not in waiting:
-                _come_as_task(attempt, number)
-        _wait(world)
-        world.applications.mark("barrier-waited-for-a-replacement")
-    stage.is_last = False
+    return _release_with_who_comes(world, waiting, number, "barrier-waited-for-a-replacement")
+
+
+def _until_somebody_is_put_out(world: World) -> None:
+    stage = world.applications.stage
+    *waiting, _, replaced = stage.seated
+    number = _next(world)
+    for attempt in waiting:
+        _come_as_task(attempt, number)
+    _come_as_task(replaced, _next(world), ends="not a member")
+    stage.wanted = replaced.rank
+    _release_with_who_comes(world, waiting, number, "barrier-without-who-was-replaced")
+
+
+def _release_with_who_comes(world: World, waiting: list[Attempt], number: int, mark: str) -> bool:
+    """Those wait for others; all come who do not yet, as soon as there is one of each rank."""
+    if not _are_all_seated(world):
+        return False
+    for attempt in world.applications.stage.seated:
+        if attempt not in waiting:
+            _come_as_task(attempt, number)
+    _wait(world)
+    world.applications.mark(mark)
+    return True
 
 
 def _are_all_seated(world: World) -> bool:
@@ -132,9 +155,9 @@ def _are_all_seated(world: World) -> bool:
     return False
 
 
-def _come_as_task(attempt: Attempt, number: int, *, resets: bool = False) -> None:
+def _come_as_task(attempt: Attempt, number: int, *, resets: bool = False, ends: str = "") -> None:
     if attempt.part is not None and attempt.app.may_act and attempt.part.is_ready:
-        attempt.come(attempt.part, 2 * TIMEOUT_S, resets=resets, last=number)
+        attempt.come(attempt.part, 2 * TIMEOUT_S, resets=resets, last=number, ends=ends)
         attempt.app.turn()
 
 

@@ -52,7 +52,7 @@ BARRIER_MARKS: tuple[str, ...] = (
     "barrier-across-leaders", "barrier-broken-cancelled", "barrier-broken-failure", "barrier-broken-left",
     "barrier-broken-mismatch", "barrier-broken-timeout", "barrier-cancelled", "barrier-continued-without-dead",
     "barrier-kept", "barrier-not-kept", "barrier-passed-over", "barrier-released", "barrier-reset",
-    "barrier-ruling-void", "barrier-waited-for-a-replacement",
+    "barrier-ruling-void", "barrier-waited-for-a-replacement", "barrier-without-who-was-replaced",
     "task-comes-back", "task-counted-before-it-died", "task-fenced", "task-gives-way", "task-replaced", "task-twice",
 )  # fmt: skip
 """How rounds of barriers must have ended, and in whose way that was; and what must have befallen tasks there."""

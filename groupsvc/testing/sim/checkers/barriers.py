@@ -456,7 +456,7 @@ def _open_since(found: Barriers, one: Round) -> float:
 
 
 def _last_rounds(found: Barriers) -> Iterator[Violation]:
-    """When the last one has come all are released, and soon; or, where one dies instead, all are told so."""
+    """When the last one has come all are released, and soon; or, where one dies or is put out, are told so."""
     batches: dict[tuple[Place, int], list[Visit]] = {}
     for visit in found.visits:
         if "last" in visit.call.invoke.args:
@@ -474,6 +474,9 @@ def _last_rounds(found: Barriers) -> Iterator[Violation]:
 
 
 def _is_as_expected(visit: Visit) -> bool:
-    if visit.call.invoke.args.get("ends", "") == "broken":
+    ends, end = visit.call.invoke.args.get("ends", ""), visit.call.end
+    if ends == "broken":
         return visit.result.get("broken_by") == "failure"
+    if ends == "not a member":
+        return end is not None and end.result.get("error") == "NotAMember"
     return visit.call.verdict == "ok"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from groupsvc.wire.client_messages import RoundIs
 from groupsvc.wire.notices import Round
-from groupsvcd.core.groups import gathering, kept_rounds, rounds
+from groupsvcd.core.groups import gathering, kept_rounds, rounds, waiting_room
 from groupsvcd.core.groups.barriers import CARRIED_BYTES_MAX
 from groupsvcd.core.sessions import barriers
 
@@ -110,5 +110,10 @@ TASKS = (
         "task-is-not-waited-for-any-more", "a round that waits stays open once a party has died",
         "a task comes in its place, and nobody is released",
         ("R4",), ((gathering.Gathering, "_verdict", always(_stops_at_a_death)),), stage=REPLACED,
+    ),
+    Planted(
+        "task-is-not-told-that-it-is-out", "who is put out while it waits at a barrier goes on waiting",
+        "a task that was replaced does not learn it before its time is up",
+        ("R4",), ((waiting_room.WaitingRoom, "drop", instead(lambda self, provider: None)),), stage=REPLACED,
     ),
 )  # fmt: skip
