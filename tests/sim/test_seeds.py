@@ -196,17 +196,17 @@ def test_a_life_that_nobody_saw_may_have_ended_the_table() -> None:
 @pytest.mark.parametrize("seed", [336043, 336548, 338164])
 def test_a_daemon_that_is_back_at_once_does_not_free_what_its_programs_hold(seed: int) -> None:
     """L6: a program was stopped, its daemon killed, and another one there with the same disk within its lease."""
-    assert () == run_plan(draw(seed))[1].failures
+    assert () == run_plan(_before_tasks(seed))[1].failures
 
 
 def test_two_damaged_disks_do_not_take_turns_for_ever() -> None:
     """V7: the third one had everything, and was always granted a view with one of the two (336580)."""
-    assert () == run_plan(draw(336580))[1].failures
+    assert () == run_plan(_before_tasks(336580))[1].failures
 
 
 def test_what_one_view_had_lost_and_a_forced_one_found_again_was_not_there_in_between() -> None:
     """K2, the checker: n4 had everything of a fast group; n1, cut off, had more, and was all that was left."""
-    assert () == run_plan(draw(338301))[1].failures
+    assert () == run_plan(_before_tasks(338301))[1].failures
 
 
 def test_a_session_in_its_grace_is_waited_for() -> None:
