@@ -265,6 +265,14 @@ def test_who_failed_with_an_old_incarnation_of_its_node_is_let_go_when_that_is_g
     assert () == run_plan(_before_tasks(188))[1].failures
 
 
+def test_who_is_to_be_replaced_is_replaced_however_often_it_is_tried() -> None:
+    """K1, the check: the first to come did not know whether it had joined, and who was to go was asked to come again.
+
+    Its node was new in the group, and what it lacked was not kept any more (942070).
+    """
+    assert () == run_plan(draw(942070))[1].failures
+
+
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")
 
 

@@ -70,7 +70,7 @@ class Stage:
         self.rng = random.Random(f"{world.seed}/tasks")
         self.zeal = self.rng.choice([0.1, 0.5, 1.0])  # how soon somebody is found who takes the place of a dead one
         self.is_last = False  # whether these are the rounds at the end of a run: nobody comes of itself, or dies
-        self.wanted: int | None = None  # then: the rank of which there is to be one more attempt
+        self.is_to_go: Attempt | None = None  # then: whom another attempt is to replace, however often it is tried
         self.attempts: dict[str, Attempt] = {}  # by worker, the newest of each
         self._started = 0
         self._knew: dict[int, int] = {}  # by rank: up to which round the newest that has come knew
@@ -115,11 +115,8 @@ class Stage:
 
     def _start_one(self, app: Application) -> None:
         rng = self.rng
-        if self.wanted is not None:
-            rank, self.wanted = self.wanted, None
-            self._start(app, rank)
-            return
-        heard_of = {one.rank for one in self.attempts.values() if not one.is_over and (one.app.may_act or self.is_last)}
+        living = [one for one in self.attempts.values() if not one.is_over and one is not self.is_to_go]
+        heard_of = {one.rank for one in living if one.app.may_act or self.is_last}
         vacant = [rank for rank in range(self.ranks) if rank not in heard_of]
         if vacant and (self.is_last or rng.random() < self.zeal):
             self._start(app, rng.choice(vacant))
@@ -161,11 +158,9 @@ class Stage:
     def is_complete(self) -> bool:
         """Whether there is one attempt of each rank, and no other."""
         living = [one for one in self.attempts.values() if not one.is_over]
-        return (
-            self.wanted is None
-            and len(living) == self.ranks
-            and [one.rank for one in self.seated] == list(range(self.ranks))
-        )
+        if self.is_to_go in living or len(living) != self.ranks:
+            return False
+        return [one.rank for one in self.seated] == list(range(self.ranks))
 
 
 class Attempt:

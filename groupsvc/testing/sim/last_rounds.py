@@ -128,8 +128,8 @@ def _until_somebody_is_put_out(world: World) -> None:
     number = _next(world)
     for attempt in waiting:
         _come_as_task(attempt, number)
-    _come_as_task(replaced, _next(world), ends="not a member")
-    stage.wanted = replaced.rank
+    _come_as_task(replaced, number, ends="not a member")
+    stage.is_to_go = replaced
     _release_with_who_comes(world, waiting, number, "barrier-without-who-was-replaced")
 
 
