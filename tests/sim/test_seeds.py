@@ -209,6 +209,11 @@ def test_what_one_view_had_lost_and_a_forced_one_found_again_was_not_there_in_be
     assert () == run_plan(_before_tasks(338301))[1].failures
 
 
+def test_a_leader_that_lacks_a_payload_may_have_to_wait_for_who_had_it() -> None:
+    """B2, the check: one server was to hold a payload, it was not the leader, and is no more (340782)."""
+    assert () == run_plan(_before_tasks(340782))[1].failures
+
+
 def test_a_session_in_its_grace_is_waited_for() -> None:
     """X1, the check: n3 stood still, its program gave its session up, and was the only one in its group (317457)."""
     assert () == run_plan(_before_kinds(317457))[1].failures

@@ -21,6 +21,7 @@ from groupsvcd.core.domain.directory import Directory
 from groupsvcd.core.domain.groups import Group
 from groupsvcd.core.nodegroups.group_status import GroupStatus
 from groupsvcd.core.nodegroups.node_groups import NodeGroups
+from groupsvcd.core.nodegroups.seat import Seat
 from groupsvcd.core.views import NodeId
 
 from .group_users import Member
@@ -47,7 +48,8 @@ def waiting_for_disks(world: World) -> dict[str, int]:
     """Names and ids of the durable groups whose active view has lost more disks than a recovery can do without.
 
     Not of those that somebody still leads: nothing is missing there until the next recovery. And those in memory that
-    are to wait, and whose processes cannot be waited for; a leader that lives needs no more than k to go on.
+    are to wait, and whose processes cannot be waited for; a leader that lives needs no more than k to go on, unless a
+    payload of what it numbered is lost.
     """
     lost = [group for group in _durable_groups(world) if _spare(world, group) < 0]
     found = carried(world) if lost else {}
@@ -66,8 +68,24 @@ def _is_too_few(world: World, group: Group) -> bool:
     """Whether the processes that are left of the servers of its active view cannot go on, whatever happens."""
     view, engines = group.active, {name: world.nodes[name].engine for name in world.names}
     alive = [name for name, inc in view.servers if (engine := engines[name]) is not None and engine.incarnation == inc]
-    needed = view.promises_its_leader_needs if view.leader in alive else view.promises_needed
+    needed = view.promises_its_leader_needs if _have_all(world, group, alive) else view.promises_needed
     return len(alive) < needed
+
+
+def _have_all(world: World, group: Group, alive: list[str]) -> bool:
+    """Whether the leader of the view is among these, and one of them has the payloads of all that it numbered."""
+    seats = {name: _seat(world, name, group.id) for name in alive}
+    leaders = seats.get(group.active.leader)
+    if leaders is None:
+        return False
+    complete = (seat.replica.library.complete_upto for seat in seats.values() if seat is not None)
+    return max(complete) >= leaders.replica.log.last
+
+
+def _seat(world: World, name: str, group_id: int) -> Seat | None:
+    groups = world.nodes[name].groups
+    found = [] if groups is None else [group for group in groups._by_name.values() if group.id == group_id]
+    return found[0].seat if found else None
 
 
 def _is_led(group: dict[NodeId, GroupStatus], group_id: int) -> bool:
