@@ -36,6 +36,18 @@ def _kept(domain: Applications, application: Application) -> Any:
     return _session(domain, application)._tellings
 
 
+def _with_a_stopped_watcher() -> tuple[Applications, Application, Application]:
+    """One provider, and one that watches and has just stopped counting."""
+    domain = Applications()
+    a, watcher = domain.opened("D"), domain.opened("E")
+    a.join()
+    watcher.subscribe()
+    domain.run(1.0)
+    watcher.is_running = False
+    a.count_every = watcher.count_every = 20
+    return domain, a, watcher
+
+
 def test_no_more_is_sent_than_a_program_counts(small_limits: None) -> None:
     """What it leaves in the queues of its socket is bounded; it goes on when it counts."""
     domain = Applications()
@@ -83,13 +95,7 @@ def test_a_stopped_program_loses_its_session_and_nobody_else_anything(small_limi
 
 def test_a_slow_subscriber_misses_something_and_is_told_how_much(small_limits: None) -> None:
     """Its session goes on."""
-    domain = Applications()
-    a, watcher = domain.opened("D"), domain.opened("E")
-    a.join()
-    watcher.subscribe()
-    domain.run(1.0)
-    watcher.is_running = False
-    a.count_every = watcher.count_every = 20
+    domain, a, watcher = _with_a_stopped_watcher()
     for number in range(300):
         a.propose_state(b"%d" % number)
         domain.run(0.01)
@@ -106,12 +112,7 @@ def test_a_slow_subscriber_misses_something_and_is_told_how_much(small_limits: N
 
 def test_a_slow_subscriber_misses_an_entry_or_is_told_all_of_it(small_limits: None) -> None:
     """L6: who knew the half of an entry would see a group, and a fence, that nobody else ever saw."""
-    domain = Applications()
-    a, watcher = domain.opened("D"), domain.opened("E")
-    a.join()
-    watcher.subscribe()
-    domain.run(1.0)
-    watcher.is_running = False
+    domain, _, watcher = _with_a_stopped_watcher()
     (subscription,) = _session(domain, watcher).parts.values()
     assert isinstance(subscription, Subscription)
     assert subscription.local is not None
@@ -153,13 +154,7 @@ def test_a_program_that_resumes_is_vouched_for_when_it_has_all_that_it_missed(sm
 
 def test_what_a_watcher_missed_may_be_too_much_to_be_told(small_limits: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it has lost the group, and is told so."""
-    domain = Applications()
-    a, watcher = domain.opened("D"), domain.opened("E")
-    a.join()
-    watcher.subscribe()
-    domain.run(1.0)
-    watcher.is_running = False
-    a.count_every = watcher.count_every = 20
+    domain, a, watcher = _with_a_stopped_watcher()
     for number in range(150):
         a.propose_state(b"%d" % number * 200)
         domain.run(0.01)
