@@ -192,6 +192,8 @@ class Front:
                     return int(number)
             if not self._hear():
                 return None
+            if b"\n" in self._lines:
+                continue
             taken = self._signals.next(LOOK_S)
             if taken is not None and taken.si_signo == signal.SIGTSTP:
                 stop()

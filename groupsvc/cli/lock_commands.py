@@ -225,7 +225,7 @@ class Wait:
                 if self._acquired(lock, until):
                     self._problem = ""
                     return lock
-                self._late(_first_in_line(lock))
+                self._late(_first_in_line(lock) or f"; {lock._why_late}")
                 return None
             except (UsageError, PeerProtocolError, PermissionDenied):
                 raise
@@ -244,7 +244,7 @@ class Wait:
 
     def _acquired(self, lock: Lock, until: float) -> bool:
         if self._tries:
-            return lock.try_acquire(timeout=TIMEOUT_S)
+            return lock.try_acquire(timeout=min(self._options.timeout, TIMEOUT_S) or TIMEOUT_S)
         return lock.acquire(timeout=max(until - time.monotonic(), SOON_S))
 
     def _late(self, who_has_it: str = "") -> None:

@@ -78,6 +78,7 @@ class Lock(Turns[LoopPump, asyncio.Event]):
             self._take(attempt, asyncio.Event(), asyncio.Event())
         except GroupServiceError as error:
             attempt.raise_unless_late(error)
+            self._why_late = attempt.why_late
         finally:
             if attempt.turn is None:
                 self._withdraw(attempt.contender)

@@ -84,6 +84,7 @@ class Lock(Turns["Pump", threading.Event]):
                 self._pump.do(lambda: self._take(attempt, threading.Event(), threading.Event()))
             except GroupServiceError as error:
                 attempt.raise_unless_late(error)
+                self._why_late = attempt.why_late
             if attempt.turn is None:
                 self._withdraw(attempt.contender)
             return attempt.turn

@@ -79,6 +79,7 @@ class Attempt(Generic[E]):
         self.wait = wait
         self.until = clock.now() + wait
         self.turn: Turn[E] | None = None
+        self.why_late = ""  # in words
         self._line = line
 
     def is_decided(self) -> bool:
@@ -92,6 +93,7 @@ class Attempt(Generic[E]):
         in_time = clock.now() < self.until
         if not isinstance(error, TimedOut) and (in_time or not isinstance(error, OutcomeUnknown)):
             raise error
+        self.why_late = self.contender.why_late(clock.now()) or f"nobody could say whose turn it is: {error.what}"
 
 
 class Trial(Attempt[E]):
@@ -122,6 +124,7 @@ class Turns(ABC, Generic[P, E]):
         self._is_reentrant = is_reentrant
         self._turns: list[Turn[E]] = []
         self._entered: list[Turn[E]] = []  # those of with blocks, once for each
+        self._why_late = ""  # the last attempt that was
 
     @abstractmethod
     def _owner(self) -> object:
@@ -218,8 +221,8 @@ class Turns(ABC, Generic[P, E]):
         return False
 
     def _too_late(self, wait: float) -> TimedOut:
-        text = f"{self._line.what} was not to be had within {wait:g} s; others hold it, or wait for it in front of you"
-        return TimedOut(f"{text}. acquire(timeout=...) waits as long as you like", group=self._line.group)
+        text = f"{self._line.what} was not to be had within {wait:g} s; {self._why_late}"
+        return TimedOut(text, group=self._line.group, advice="timeout=... waits as long as you like")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._line.what}{', held' if self.is_held else ''}>"

@@ -42,7 +42,7 @@ def group_name(value: object, *, may_be_reserved: bool = False) -> str:
     if not 1 <= len(value) <= GROUP_NAME_CHARS_MAX:
         raise UsageError(f"a group name has 1 to {GROUP_NAME_CHARS_MAX} characters, {value[:40]!r} has {len(value)}")
     if _group_name.fullmatch(value) is None:
-        raise UsageError(f"{value!r} cannot name a group: allowed are letters, digits, and . _ / -", group=value)
+        raise UsageError(f"{value!r} cannot name a group: allowed are a-z A-Z 0-9 . _ / -", group=value)
     if value.startswith("_") and not may_be_reserved:
         raise UsageError(f"{value!r} cannot name a group of yours: a leading _ is reserved", group=value)
     return value
@@ -52,7 +52,7 @@ def recipe_name(value: object, kind: str) -> str:
     """The name of a lock, or whatever ``kind`` is; it is part of the name of a group."""
     most = GROUP_NAME_CHARS_MAX - len(f"_{kind}/")
     if not isinstance(value, str) or not 1 <= len(value) <= most or _group_name.fullmatch(value) is None:
-        text = f"{value!r:.60} cannot name a {kind}: a name is 1 to {most} letters, digits, and . _ / -"
+        text = f"{value!r:.60} cannot name a {kind}: a name is 1 to {most} of a-z A-Z 0-9 . _ / -"
         raise UsageError(text)
     return value
 

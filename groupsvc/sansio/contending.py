@@ -136,6 +136,14 @@ class Contender:
         """Whether somebody vouches for the line, so that it is known whether it is its turn."""
         return self.has_turn(now) or (not self.membership.has_ended and self._machine.valid_for(now) > 0)
 
+    def why_late(self, now: float) -> str:
+        """Why it has no turn yet though it stands in line, in words; "" if it was not even let in."""
+        if self._call is None or not self._call.is_done or self._call.error is not None:
+            return ""
+        if self._machine.valid_for(now) <= 0:
+            return "nobody could say whose turn it is: this session is suspended, its daemon has no majority or is away"
+        return "others hold it, or wait for it in front of you"
+
     @property
     def has_lost(self) -> bool:
         """Whether its place is gone, and it did not want that."""

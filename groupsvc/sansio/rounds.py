@@ -167,7 +167,7 @@ def broken(membership: Membership, where: str, round_: Round) -> BarrierBroken:
     if missing:
         text += f"; missing: {', '.join(map(str, missing[:10]))}" + (" and others" if len(missing) > 10 else "")
     if never_came:
-        text += f"; {never_came} never joined the group"
+        text += f"; the group has {never_came} {'provider' if never_came == 1 else 'providers'} too few"
     text += "; all parties reset it before it is used again"
     return BarrierBroken(
         text, group=membership.group, round=round_.number, expected=expected, arrived=arrived, missing=missing,

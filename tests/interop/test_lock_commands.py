@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from groupsvc.cli.exit_codes import ExitCode
+from groupsvc.cli.front import LOOK_S
 from groupsvc.testing import LocalDomain
 
 from .test_locks import wait_for_line
@@ -55,6 +56,15 @@ class TestRunning:
             assert 5 == holder.ends()
         free = groupsvc(shared_domain, "lock", name, "--try", "--", "echo", "mine", node="n3")
         assert (0, "mine\n") == (free.returncode, free.stdout)
+
+    def test_a_command_begins_as_soon_as_the_lock_is_held(self, shared_domain: LocalDomain, name: str) -> None:
+        """Not when the one that watches signals looks again, a second later."""
+        times: list[float] = []
+        for _ in range(3):
+            began = time.monotonic()
+            assert 0 == groupsvc(shared_domain, "lock", name, "--", "true").returncode
+            times.append(time.monotonic() - began)
+        assert min(times) < LOOK_S
 
     def test_who_waits_ends_by_the_signal_and_is_in_the_line_no_more(
         self, shared_domain: LocalDomain, name: str

@@ -82,6 +82,18 @@ def test_nobody_is_told_that_it_is_his_turn_while_nobody_vouches_for_it(daemon: 
         assert 0 == in_line(daemon)
 
 
+def test_who_is_late_because_nobody_vouches_for_the_line_is_not_told_that_others_hold_it(
+    daemon: DaemonOnASocket,
+) -> None:
+    daemon.memory.good_for = 0.0
+    with (
+        groupsvc.connect(daemon.address, default_timeout=0.2) as session,
+        pytest.raises(groupsvc.TimedOut, match=r"within 0\.2 s; nobody could say whose turn it is"),
+        session.lock("a"),
+    ):
+        pass
+
+
 def test_who_tries_has_what_is_free_and_waits_for_no_holder(daemon: DaemonOnASocket, session: groupsvc.Session) -> None:
     assert session.lock("b").try_acquire() is True
     held_by_another(daemon)

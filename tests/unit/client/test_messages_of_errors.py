@@ -280,7 +280,7 @@ def of_group(group: groupsvc.Group) -> dict[str, Call]:
 WRONG: dict[str, tuple[Callable[[groupsvc.Session, groupsvc.Group], object], str]] = {
     "a group name with a blank": (
         lambda session, group: session.join("d b"),
-        "'d b' cannot name a group: allowed are letters, digits, and . _ / -",
+        "'d b' cannot name a group: allowed are a-z A-Z 0-9 . _ / -",
     ),
     "a group name that is reserved": (
         lambda session, group: session.join("_db"),

@@ -318,5 +318,8 @@ class Membership:
             if self.provider is None:
                 self._is_taken_back = True
                 self.local.take_back(self.member, self._proposal, cause)
+            elif cause == "overrun" and self.local.group.rules.exclusive:
+                local, wait = self.local, self.session.vouched_for  # until then it may hold something, and not know
+                self.session.desk.alarms.after(wait, lambda: local.is_no_more(self.member, cause))
             else:
                 self.local.is_no_more(self.member, cause)

@@ -102,6 +102,7 @@ class Session:
         self._handlers = handlers
         self._tellings = Tellings(self._send)
         self._alive_at = desk.turn.now
+        self._vouched_until = desk.turn.now + desk.good_for  # as its program was told, at the latest
         self._grace: Alarm | None = None
         self._silence = desk.alarms.after(RESPONSIVE_S, self._is_silent)
 
@@ -191,6 +192,11 @@ class Session:
                 self.tell(MemberLost(part.member, dissolved=False, reason=text))
 
     @property
+    def vouched_for(self) -> float:
+        """For how long its program may still rely on what it was told, by its own clock."""
+        return max(0.0, self._vouched_until - self.desk.turn.now)
+
+    @property
     def is_crowded(self) -> bool:
         """Whether who only watches has to miss something."""
         return self._tellings.is_crowded
@@ -255,7 +261,10 @@ class Session:
             self._tellings.count(alive.seen)
         self._alive_at = self.desk.turn.now
         self._responds(does=alive.is_responsive)
+        if self.desk.turn.now >= self._vouched_until:  # it was stopped, or away: it learns first what it missed
+            self._tellings.was_away()
         good_for = 0.0 if self._tellings.is_resuming else self.desk.good_for  # it goes past what waits for room
+        self._vouched_until = max(self._vouched_until, self.desk.turn.now + good_for)
         self._send(SessionAliveAck(alive.id, self.taken, good_for))
         if self.behind and not self.is_crowded:
             behind, self.behind = self.behind, {}

@@ -43,7 +43,7 @@ class Tellings:
         self._bytes = 0
         self._unsent_bytes = 0
         self._sent_upto = 0  # on whatever connection
-        self._missed_upto = 0  # what there was when the present connection came
+        self._missed_upto = 0  # what there was when the program came back
         self._is_connected = False
 
     @property
@@ -67,8 +67,12 @@ class Tellings:
 
     @property
     def is_resuming(self) -> bool:
-        """Whether not all is sent yet that happened while there was no connection."""
+        """Whether not all is sent yet that happened while its program was away."""
         return self.last - len(self._unsent) < self._missed_upto
+
+    def was_away(self) -> None:
+        """Its program has not been heard for so long that nobody vouches for it any more, and is back."""
+        self._missed_upto = self.last
 
     def put(self, telling: AnyClientReply, size: int) -> None:
         """The next; it has about so many bytes."""
@@ -122,7 +126,7 @@ class Tellings:
         self.disconnect()
         self.count(seen)
         self._is_connected = True
-        self._missed_upto = self.last
+        self.was_away()
         self._unsent = deque(self._kept)
         self._unsent_bytes = self._bytes
         self._send_more()

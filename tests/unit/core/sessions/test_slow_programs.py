@@ -67,6 +67,26 @@ def test_no_more_is_sent_than_a_program_counts(small_limits: None) -> None:
     assert [b"%d" % number for number in range(120)] == a.payloads
 
 
+def test_who_may_hold_something_alone_is_out_when_it_knows_by_its_own_clock(small_limits: None) -> None:
+    """L6: a stopped program loses its session because of what it is told, and does not know it while its lease runs."""
+    domain = Applications()
+    holder, other = domain.opened("D"), domain.opened("E")
+    holder.count_every = other.count_every = 20
+    holder.join(name="holder", exclusive=True)
+    other.join(name="other")
+    domain.run(1.0)
+    holder.is_running = False
+    lost = _session(domain, holder)
+    while not lost.is_over:
+        other.multicast(b"more")
+        domain.run(0.001)
+    assert lost.vouched_for > 0.5
+    domain.run(lost.vouched_for - 0.1)
+    assert [] == other.notices(Left)
+    domain.run(0.3)
+    assert ["overrun"] == [left.cause for left in other.notices(Left)]
+
+
 @pytest.mark.parametrize("size", [1, 5_000], ids=["items", "bytes"])
 def test_a_stopped_program_loses_its_session_and_nobody_else_anything(small_limits: None, size: int) -> None:
     """Two sessions on one node, one stopped: what is kept for it has an end, and so has its session."""
@@ -127,6 +147,21 @@ def test_a_slow_subscriber_misses_an_entry_or_is_told_all_of_it(small_limits: No
     assert 3 * 35 - len(told) == subscription._missed
 
 
+def _is_vouched_for_when_it_has_all(domain: Applications, a: Application, messages: int) -> None:
+    """It is back, and says so again and again; it was away for so many messages, and the window is 50."""
+    a.count_every = 20
+    vouched: list[tuple[bool, bool]] = []  # whether it had all, and whether it was vouched for
+    for _ in range(8):
+        had = len(a.payloads)
+        a.alive()
+        (*_, acknowledged) = [one for one in a.not_counted if isinstance(one, SessionAliveAck)]
+        vouched.append((had + 50 >= messages, acknowledged.good_for > 0.0))
+        domain.run(0.001)
+    assert (False, False) == vouched[0]
+    assert (True, True) == vouched[-1]
+    assert all(has_all == is_vouched for has_all, is_vouched in vouched)
+
+
 def test_a_program_that_resumes_is_vouched_for_when_it_has_all_that_it_missed(small_limits: None) -> None:
     """K2: the answer goes past what waits for room, so it promises nothing as long as something does."""
     domain = Applications()
@@ -138,18 +173,22 @@ def test_a_program_that_resumes_is_vouched_for_when_it_has_all_that_it_missed(sm
     for number in range(120):
         b.multicast(b"%d" % number)
         domain.run(0.005)
-    a.count_every = 20
     a.resume()
-    vouched: list[tuple[bool, bool]] = []  # whether it had all, and whether it was vouched for
-    for _ in range(8):
-        had = len(a.payloads)
-        a.alive()
-        (*_, acknowledged) = [one for one in a.not_counted if isinstance(one, SessionAliveAck)]
-        vouched.append((had + 50 >= 120, acknowledged.good_for > 0.0))
-        domain.run(0.001)
-    assert (False, False) == vouched[0]
-    assert (True, True) == vouched[-1]
-    assert all(has_all == is_vouched for has_all, is_vouched in vouched)
+    _is_vouched_for_when_it_has_all(domain, a, 120)
+
+
+def test_so_is_a_program_that_was_stopped_and_kept_its_connection(small_limits: None) -> None:
+    """It may have been expelled meanwhile, and its own ``Left`` is among what waits for room."""
+    domain = Applications()
+    a, b = domain.opened("D"), domain.opened("E")
+    a.join(name="a")
+    b.join(name="b")
+    domain.run(0.6)
+    a.is_running = False
+    for number in range(120):
+        b.multicast(b"%d" % number)
+        domain.run(0.03)
+    _is_vouched_for_when_it_has_all(domain, a, 120)
 
 
 def test_what_a_watcher_missed_may_be_too_much_to_be_told(small_limits: None, monkeypatch: pytest.MonkeyPatch) -> None:
