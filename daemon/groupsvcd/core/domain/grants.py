@@ -43,7 +43,7 @@ class _Told:
 
 @attrs.define
 class _PassedOn(_Told):
-    unable: set[str] = attrs.field(factory=set)
+    unable: set[NodeId] = attrs.field(factory=set)  # as long as they are not started anew
 
 
 class Grants:
@@ -107,7 +107,7 @@ class Grants:
         pending, view = group.pending, group.active
         if unable:
             if pending is not None and epoch == pending.epoch and server in pending.servers:
-                self._grant_without(group, pending, sender[0])
+                self._grant_without(group, pending, sender)
             return
         if epoch != view.epoch or server not in view.servers or sender[0] == view.leader or self._is_under_way(group):
             return
@@ -142,7 +142,7 @@ class Grants:
         is_new = told is None or told.epoch != pending.epoch or self.turn.now - told.since < 2 * self._timers.lease
         return is_new or pending.forced or pending.leader != group.active.leader
 
-    def _grant_without(self, group: Group, pending: View, unable: str) -> None:
+    def _grant_without(self, group: Group, pending: View, unable: NodeId) -> None:
         """Who is to lead or serve has not what it takes; without it, and all who said so before, the others may.
 
         If none of them has, the view goes round between them, ever more slowly. If there is nobody else, and all whom
@@ -155,9 +155,10 @@ class Grants:
             return  # it is told again, and says so again
         up = self._servers_up(group)
         passed.unable.add(unable)
-        if passed.unable.issuperset(name for name, which in up if (name, which) in group.active.servers):
-            passed.unable = {unable}
-        servers = tuple(server for server in up if server[0] not in passed.unable)
+        left_out = {name for name, incarnation in passed.unable if self.directory.nodes.is_up((name, incarnation))}
+        if left_out.issuperset(name for name, which in up if (name, which) in group.active.servers):
+            passed.unable, left_out = {unable}, {unable[0]}
+        servers = tuple(server for server in up if server[0] not in left_out)
         of_active = [name for name, which in servers if (name, which) in group.active.servers]
         if of_active:
             self.turn.mark("group-server-unable")
@@ -169,7 +170,7 @@ class Grants:
         elif pending.forced and servers:
             self.turn.mark("group-server-unable")
             self._continue(group, servers[0][0], servers)
-        elif pending.forced and self._is_alone(group, unable):
+        elif pending.forced and self._is_alone(group, unable[0]):
             if self.turn.now - passed.since >= 2 * self._timers.lease:
                 self._drop(group)
 
@@ -221,13 +222,15 @@ class Grants:
     def _patience(self, group: Group) -> float:
         """How long a quorum is to be lost. If the leader lives and is to lead on, it needs fewer promises than others.
 
-        If so many can come, it has then asked for activation in time, or is declared down itself.
+        If so many can come, it has then asked for activation in time, or is declared down itself. Of an exclusive group
+        somebody may hold something until the lease of its node is over.
         """
         active, pending, groups = group.active, group.pending, self.directory.groups
         leader = next(server for server in active.servers if server[0] == active.leader)
         leads_on = pending is not None and pending.leader == active.leader and groups.is_server_up(group, leader)
         has_enough = len(active.servers) - groups.servers_gone(group) >= active.promises_its_leader_needs
-        return 2 * (self._timers.lease if leads_on and has_enough else self._timers.leader_silent)
+        patience = 2 * (self._timers.lease if leads_on and has_enough else self._timers.leader_silent)
+        return max(patience, self._timers.lease + self._timers.margin) if group.exclusive else patience
 
     def _go_on_without(self, group: Group, since: float) -> None:
         if group.on_quorum_lost == "dissolve":

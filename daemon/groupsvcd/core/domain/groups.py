@@ -58,6 +58,11 @@ class Group(msgspec.Struct, frozen=True, array_like=True):
         return self.attributes.get("delivery") == "fast"
 
     @property
+    def exclusive(self) -> bool:
+        """Whether a provider may hold something alone, and rely on the lease of its node."""
+        return self.attributes.get("exclusive") is True
+
+    @property
     def on_quorum_lost(self) -> str:
         """What happens when the quorum is gone for ever."""
         return "wait" if self.durable else str(self.attributes.get("on_quorum_lost", "continue"))

@@ -251,16 +251,18 @@ class ProcessGroups:
             for local in [one for one in self._by_name.values() if one.group.held_back]:
                 self.look_at(local)
                 local.look_who_leads()
-            if not any(local.group.held_back for local in self._by_name.values()):
-                self._gone.clear()  # nobody needs to know any more
 
     def look(self) -> None:
         """Within every step: a leader that has its lease again presides again, though nothing was ordered meanwhile."""
         if self._nodes.station.member.list_version != self._list_version:
             self._list_version = self._nodes.station.member.list_version
-            for local in [one for one in self._by_name.values() if one.group.held_back]:
+            holding = [one for one in self._by_name.values() if one.group.held_back]
+            for local in holding:
                 self.look_at(local)
                 local.look_who_leads()
+            if not holding:  # nobody needs to know any more
+                self._gone.clear()
+                self._asked.clear()
         is_isolated = self._nodes.station.member.isolated
         if is_isolated != self._was_isolated:
             self._was_isolated = is_isolated

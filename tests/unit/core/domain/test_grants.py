@@ -368,6 +368,18 @@ def test_a_group_may_prefer_to_end() -> None:
     assert office.scene.directory.groups.named("jobs") is None
 
 
+def test_an_exclusive_group_does_not_end_before_the_leases_of_its_nodes() -> None:
+    """L6: they are gone, for their disks are back; but a program of theirs may hold something until then."""
+    office = Office(on_quorum_lost="dissolve", exclusive=True)
+    office.scene.serve(office.id, D, E, F, k=2)
+    office.scene.gone("d")
+    office.scene.gone("e")
+    office.pass_time(Timers().lease + Timers().margin - 0.1)
+    assert [] == office.ordered
+    office.pass_time(0.5)
+    assert [DropGroup] == [type(command) for command in office.ordered]
+
+
 @pytest.mark.parametrize("attributes", [{"on_quorum_lost": "wait"}, {"durable": True}])
 def test_a_group_may_prefer_to_wait(attributes: dict[str, AttributeValue]) -> None:
     """For an operator, or for its disks: those of a durable group come back."""

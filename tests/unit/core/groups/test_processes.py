@@ -249,6 +249,9 @@ def test_in_an_exclusive_group_a_daemon_that_is_back_at_once_does_not_hide_that_
     assert "D1 E1 C1" == processes[0].names
     nodes.run(5.0)
     assert "D1 E1" == processes[0].names
+    nodes.die("F")
+    nodes.run(4.0)
+    assert not nodes.engines["D"].processes._gone, "nobody needs to know it any more"
 
 
 def test_a_leader_that_was_cut_off_for_a_moment_presides_again() -> None:
