@@ -101,7 +101,8 @@ def test_a_time_out_names_who_is_missing_and_comes_in_time(shared_domain: LocalD
         first = one.join(name, name="a")
         two.join(name, name="b")
         began = time.monotonic()
-        with pytest.raises(BarrierBroken, match=r"1 of 3 had come.*missing: b .*the group has 1 provider too few") as broken:
+        too_few = r"1 of 3 had come.*missing: b .*the group has 1 provider too few"
+        with pytest.raises(BarrierBroken, match=too_few) as broken:
             first.barrier("start", parties=3).wait(timeout=0.5)
         assert 0.4 < time.monotonic() - began < 5.0
         assert ("timeout", 3, 1) == (broken.value.why, broken.value.expected, broken.value.never_came)
