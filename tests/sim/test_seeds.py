@@ -214,6 +214,11 @@ def test_a_leader_that_lacks_a_payload_may_have_to_wait_for_who_had_it() -> None
     assert () == run_plan(_before_tasks(340782))[1].failures
 
 
+def test_questions_to_a_name_server_that_cannot_write_do_not_keep_the_dead_alive() -> None:
+    """V7: each of 356 questions excused who was absent for one more interval, so a lost disk was never gone (343493)."""
+    assert () == run_plan(_before_tasks(343493))[1].failures
+
+
 def test_a_session_in_its_grace_is_waited_for() -> None:
     """X1, the check: n3 stood still, its program gave its session up, and was the only one in its group (317457)."""
     assert () == run_plan(_before_kinds(317457))[1].failures

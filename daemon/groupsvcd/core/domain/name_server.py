@@ -87,7 +87,7 @@ class NameServer:
         self._vouched = {turn.node: voter.identity.incarnation}  # voters whose disk is known to be the right one
         for name in counting_reports(turn.node, recovery.reports):
             self._vouched[name] = recovery.incarnations.get(name, voter.identity.incarnation)
-        self._call_at = turn.now
+        self._call_at = self._tried_at = turn.now
         self._watch_at = math.inf
         self._list_version_called = 0
         self._last_step = turn.now
@@ -260,10 +260,11 @@ class NameServer:
     def call(self) -> None:
         """Call the nodes, unless our own disk hangs: a leader that cannot write falls silent."""
         now = self.turn.now
+        since, self._tried_at = min(now - self._tried_at, self._timers.alive_interval), now
         self._call_at = now + self._timers.alive_interval
         if self.turn.oldest_write_age >= self._timers.leader_silent:
             self.turn.mark("leader-falls-silent")
-            self.roll.pass_over(self._timers.alive_interval)  # nobody can answer a call that was not made
+            self.roll.pass_over(since)  # nobody can answer a call that was not made; questions want many at a time
             return
         version = self.voter.directory.list_version if self.is_open else 0
         stable = self.voter.server.stable
