@@ -215,7 +215,7 @@ def test_a_leader_that_lacks_a_payload_may_have_to_wait_for_who_had_it() -> None
 
 
 def test_questions_to_a_name_server_that_cannot_write_do_not_keep_the_dead_alive() -> None:
-    """V7: each of 356 questions excused who was absent for one more interval, so a lost disk was never gone (343493)."""
+    """V7: each of 356 questions excused the absent for one more interval, so a lost disk was never gone (343493)."""
     assert () == run_plan(_before_tasks(343493))[1].failures
 
 
