@@ -284,6 +284,7 @@ def test_one_at_a_time_while_holders_are_killed_and_stopped_and_their_daemon_is_
         assert_refused(found, sleeper, began)
         shared_domain.restart("n3")
         found.wait_until_all_enter()
+        found.wait_until("used often enough", lambda: sum(use.what == "enter" for use in resource.uses) > 20)
         found.end()
         judge(found)
 
