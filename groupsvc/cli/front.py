@@ -193,7 +193,7 @@ class Front:
             if not self._hear():
                 return None
             if b"\n" in self._lines:
-                continue
+                continue  # what it said comes before a signal: a turn that begins is not thrown away for one
             taken = self._signals.next(LOOK_S)
             if taken is not None and taken.si_signo == signal.SIGTSTP:
                 stop()

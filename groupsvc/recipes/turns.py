@@ -106,7 +106,7 @@ class Trial(Attempt[E]):
     def raise_unless_late(self, error: GroupServiceError) -> None:
         """There is nothing that one could be late for."""
         if isinstance(error, TimedOut):
-            text = f"nobody said within {self.wait:g} s whether {self._line.what} is free"
+            text = f"nobody said within {self.wait:g} s whether {self._line.what} is free: {error.what}"
             raise TimedOut(text, group=self._line.group, advice="try again") from error
         super().raise_unless_late(error)
         raise error

@@ -42,11 +42,16 @@ class Cable:
             _wait_until_apart(self._near, os.getpid())
             self._far = subprocess.Popen([*_inside(self._near.pid), "unshare", "-n", "sleep", "600"])
             _wait_until_apart(self._far, self._near.pid)
-            self._do(self._near, f"ip link set lo up && ip addr add {NEAR}/32 dev lo")
-            self._do(self._far, f"ip link set lo up && ip addr add {FAR}/32 dev lo")
-            self._do(self._near, _CABLE.replace("$far", str(self._far.pid)))
-            self._do(self._near, _NEAR_UP)
-            self._do(self._far, _FAR_UP)
+            for where, script in (
+                (self._near, f"ip link set lo up && ip addr add {NEAR}/32 dev lo"),
+                (self._far, f"ip link set lo up && ip addr add {FAR}/32 dev lo"),
+                (self._near, _CABLE.replace("$far", str(self._far.pid))),
+                (self._near, _NEAR_UP),
+                (self._far, _FAR_UP),
+            ):
+                done = _do(where, script)
+                if done.returncode:
+                    pytest.skip(f"ip cannot do this here: {done.stderr.strip()}")
         except BaseException:
             self._end()
             raise
@@ -55,22 +60,17 @@ class Cable:
     def pull_out(self) -> None:
         """Nothing gets through, and nobody on the near island is told."""
         assert self._far is not None
-        self._do(self._far, "ip link set far down")
+        _do(self._far, "ip link set far down").check_returncode()
 
     def put_in(self) -> None:
         """As before."""
         assert self._far is not None
-        self._do(self._far, _FAR_UP)
+        _do(self._far, _FAR_UP).check_returncode()
 
     def command(self, name: str) -> list[str]:
         """What starts something on the island of this node."""
         assert self._far is not None
         return _inside((self._far if name == "n3" else self._near).pid)
-
-    def _do(self, where: subprocess.Popen[bytes], script: str) -> None:
-        done = subprocess.run([*_inside(where.pid), "sh", "-c", script], capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"ip cannot do this here: {done.stderr.strip()}")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -89,17 +89,22 @@ def _inside(pid: int) -> list[str]:
     return ["nsenter", "-t", str(pid), "-U", "-n", "--preserve-credentials"]
 
 
+def _do(where: subprocess.Popen[bytes], script: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*_inside(where.pid), "sh", "-c", script], capture_output=True, text=True, check=False)
+
+
 def _wait_until_apart(process: subprocess.Popen[bytes], other: int) -> None:
     """Until it is in a network of its own, and runs what it was started for."""
     until = time.monotonic() + PATIENCE_S
-    while process.poll() is None and time.monotonic() < until:
+    while process.poll() is None:
+        assert time.monotonic() < until, "unshare neither ends nor makes a network namespace"
         with contextlib.suppress(OSError):
             proc = Path(f"/proc/{process.pid}")
             is_apart = (proc / "ns/net").readlink() != Path(f"/proc/{other}/ns/net").readlink()
             if is_apart and (proc / "comm").read_text() == "sleep\n":
                 return
         time.sleep(0.01)
-    words = process.stderr.read().decode().strip() if process.stderr is not None and process.poll() is not None else ""
+    words = process.stderr.read().decode().strip() if process.stderr is not None else f"it ended with {process.poll()}"
     pytest.skip(f"unshare makes no network namespace here: {words}")
 
 

@@ -285,17 +285,19 @@ class SmallDisks(DrivenDomain):
     node_class = SmallDisk
 
 
-def can_mount(directory: Path) -> bool:
+def needs_mount(directory: Path) -> None:
+    """Skip, by name of what is missing, where a small file system cannot be mounted."""
     if shutil.which("unshare") is None:
-        return False
+        pytest.skip("there is no unshare here")
     mount = ["unshare", "-rm", "mount", "-t", "tmpfs", "none", str(directory)]
-    return subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"unshare cannot mount a small file system here: {done.stderr.strip()}")
 
 
 def test_with_full_disks_new_work_is_refused_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
     """S4. One full disk: the others go on without it. All full: refused with a reason, everybody stays up."""
-    if not can_mount(tmp_path):
-        pytest.skip("unshare cannot mount a small file system here")
+    needs_mount(tmp_path)
     with book(SmallDisks) as ledger:
         domain = ledger.domain
         disks = [driver for name in NODES if isinstance(driver := domain.driver(name), SmallDisk)]

@@ -57,7 +57,9 @@ class Kept(Table):
 
 
 def equal(*tables: Table) -> bool:
-    """All of them, after everything that was written before."""
+    """All of them, after everything that was written before, also by those that did not wait for it."""
+    for table in tables:
+        table.group.flush()
     for table in tables:
         table.sync()
     return len({tuple(table.snapshot()) for table in tables}) == 1

@@ -260,11 +260,11 @@ class NameServer:
     def call(self) -> None:
         """Call the nodes, unless our own disk hangs: a leader that cannot write falls silent."""
         now = self.turn.now
-        since, self._tried_at = min(now - self._tried_at, self._timers.alive_interval), now
+        passed, self._tried_at = min(now - self._tried_at, self._timers.alive_interval), now
         self._call_at = now + self._timers.alive_interval
         if self.turn.oldest_write_age >= self._timers.leader_silent:
             self.turn.mark("leader-falls-silent")
-            self.roll.pass_over(since)  # nobody can answer a call that was not made; questions want many at a time
+            self.roll.pass_over(passed)  # nobody can answer a call that was not made; each moment is passed over once
             return
         version = self.voter.directory.list_version if self.is_open else 0
         stable = self.voter.server.stable

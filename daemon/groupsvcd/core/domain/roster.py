@@ -181,7 +181,7 @@ class Roster:
             self.order(VoterReplaced(node.name, node.state_id))
 
     def forget(self, node_id: NodeId) -> None:
-        """This incarnation is gone; nobody will ask about it again."""
+        """This incarnation is gone; it is called no more, and what was said against it does not count any more."""
         self.roll.dismiss(node_id, self.turn.now)
         self._suspicions.clear(node_id)
         self._goodbyes.discard(node_id)

@@ -236,7 +236,8 @@ class ProcessGroups:
         if node in self._gone:
             return True
         entry = self._nodes.station.member.nodes.get(node[0])
-        may_be = entry is None or (entry.incarnation, entry.status == "gone") > (node[1], False)
+        is_listed = entry is not None and entry.incarnation == node[1] and entry.status != "gone"
+        may_be = not is_listed and (entry is None or entry.incarnation >= node[1])
         if may_be and self.now >= self._asked.get(node, -math.inf) + ASK_AGAIN_S:
             self._asked[node] = self.now
             self._nodes.station.requests.ask(

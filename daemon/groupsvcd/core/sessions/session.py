@@ -44,6 +44,7 @@ from groupsvc.wire.limits import (
     MEMBERS_PER_SESSION_MAX,
     REQUESTS_WAITING_MAX,
     RESPONSIVE_S,
+    SESSION_ALIVE_S,
     TIMEOUT_S_MAX,
 )
 from groupsvc.wire.notices import AnyNotice
@@ -259,10 +260,10 @@ class Session:
             return
         if self._tellings.can_be_counted(alive.seen):
             self._tellings.count(alive.seen)
+        if self._was_away():
+            self._tellings.was_away()  # it learns first what it missed
         self._alive_at = self.desk.turn.now
         self._responds(does=alive.is_responsive)
-        if self.desk.turn.now >= self._vouched_until:  # it was stopped, or away: it learns first what it missed
-            self._tellings.was_away()
         good_for = 0.0 if self._tellings.is_resuming else self.desk.good_for  # it goes past what waits for room
         self._vouched_until = max(self._vouched_until, self.desk.turn.now + good_for)
         self._send(SessionAliveAck(alive.id, self.taken, good_for))
@@ -270,6 +271,14 @@ class Session:
             behind, self.behind = self.behind, {}
             for catch_up in behind.values():
                 catch_up()
+
+    def _was_away(self) -> bool:
+        """Whether its program was stopped since it was last heard, for so long that nobody vouches for it any more."""
+        now = self.desk.turn.now
+        if now < self._vouched_until:
+            return False
+        was_vouched_for = self._alive_at < self._vouched_until
+        return was_vouched_for or now > self._alive_at + 2 * SESSION_ALIVE_S  # stopped again, before it had everything
 
     def _is_silent(self) -> None:
         left = self._alive_at + RESPONSIVE_S - self.desk.turn.now

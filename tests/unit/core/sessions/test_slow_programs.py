@@ -162,33 +162,56 @@ def _is_vouched_for_when_it_has_all(domain: Applications, a: Application, messag
     assert all(has_all == is_vouched for has_all, is_vouched in vouched)
 
 
-def test_a_program_that_resumes_is_vouched_for_when_it_has_all_that_it_missed(small_limits: None) -> None:
-    """K2: the answer goes past what waits for room, so it promises nothing as long as something does."""
+def _away_for(messages: int, *, hangs_up: bool) -> tuple[Applications, Application, Application]:
+    """A domain, a program that was stopped beyond its lease, or had no connection, and the one that spoke meanwhile."""
     domain = Applications()
     a, b = domain.opened("D"), domain.opened("E")
     a.join(name="a")
     b.join(name="b")
     domain.run(0.6)
-    a.hang_up()
-    for number in range(120):
-        b.multicast(b"%d" % number)
-        domain.run(0.005)
+    if hangs_up:
+        a.hang_up()
+    else:
+        a.is_running = False
+    _speak(domain, b, messages, every=0.005 if hangs_up else 0.03)
+    return domain, a, b
+
+
+def _speak(domain: Applications, application: Application, messages: int, *, every: float) -> None:
+    for number in range(messages):
+        application.multicast(b"%d" % number)
+        domain.run(every)
+
+
+def test_a_program_that_resumes_is_vouched_for_when_it_has_all_that_it_missed(small_limits: None) -> None:
+    """K2: the answer goes past what waits for room, so it promises nothing as long as something does."""
+    domain, a, _ = _away_for(120, hangs_up=True)
     a.resume()
     _is_vouched_for_when_it_has_all(domain, a, 120)
 
 
 def test_so_is_a_program_that_was_stopped_and_kept_its_connection(small_limits: None) -> None:
     """It may have been expelled meanwhile, and its own ``Left`` is among what waits for room."""
-    domain = Applications()
-    a, b = domain.opened("D"), domain.opened("E")
-    a.join(name="a")
-    b.join(name="b")
-    domain.run(0.6)
-    a.is_running = False
-    for number in range(120):
-        b.multicast(b"%d" % number)
-        domain.run(0.03)
+    domain, a, _ = _away_for(120, hangs_up=False)
     _is_vouched_for_when_it_has_all(domain, a, 120)
+
+
+def test_so_is_a_program_that_is_stopped_again_before_it_had_everything(small_limits: None) -> None:
+    domain, a, b = _away_for(120, hangs_up=False)
+    a.alive()
+    _speak(domain, b, 70, every=0.03)
+    _is_vouched_for_when_it_has_all(domain, a, 190)
+
+
+def test_what_comes_when_it_is_back_does_not_count_as_missed(small_limits: None) -> None:
+    """V7: under steady load there is always something that waits for room."""
+    domain, a, b = _away_for(120, hangs_up=False)
+    for _ in range(5):
+        a.alive()
+        _speak(domain, b, 50, every=0.001)
+    assert _kept(domain, a)._unsent
+    (*_, acknowledged) = [one for one in a.not_counted if isinstance(one, SessionAliveAck)]
+    assert acknowledged.good_for > 0.0
 
 
 def test_what_a_watcher_missed_may_be_too_much_to_be_told(small_limits: None, monkeypatch: pytest.MonkeyPatch) -> None:
