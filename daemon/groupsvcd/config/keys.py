@@ -13,24 +13,24 @@ voters must be listed; without one nothing does, and the daemon stays on its mac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from groupsvc.drivers.curve import problem_with_pair
 from groupsvc.errors import UsageError
 from groupsvc.keys import Keys, problem_with_key
 
-from .io.addresses import problem_with_listening
+from ..io.addresses import problem_with_listening
+from .problems import Note
 
 if TYPE_CHECKING:
-    from .config import Config
+    from .options import Config
 
 KEY_TABLES = ("node_keys", "client_keys")
 KEYS_PER_NAME_MAX = 2
 """The old one and the new one."""
 
 KeyTable = Mapping[str, tuple[str, ...]]
-Note = Callable[[str, str], None]
 
 
 def table_of_keys(table: str, content: Any, note: Note) -> dict[str, tuple[str, ...]]:

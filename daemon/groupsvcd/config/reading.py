@@ -1,0 +1,225 @@
+"""Reading a configuration: every problem of a bad file at once.
+
+Values come from three places, the later ones win: the default, the TOML file, the environment. An option
+``lease`` in the table ``timers`` is ``GROUPSVC_TIMERS_LEASE`` in the environment, ``node`` is ``GROUPSVC_NODE``.
+One name is an exception: ``GROUPSVC_ADDRESS`` tells *clients* where the daemon is, so the address for peers is
+``GROUPSVC_PEER_ADDRESS``.
+
+Whoever has made three mistakes should not need three starts to find them. So nothing here stops at the first
+problem: a value that does not fit is noted with its key and line, its default takes its place, and the checks
+go on. ``daemon/config/groupsvcd.example.toml`` says what each option means.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import socket
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from groupsvc.addresses import runtime_socket
+from groupsvc.wire.limits import NODE_NAME_BYTES_MAX
+
+from ..core.parameters import Timers
+from .judging import judge_addresses, judge_names, judge_numbers
+from .keys import KEY_TABLES, judge_keys, read_key_file, table_from_text, table_of_keys
+from .lines import lines_of_keys
+from .options import ENVIRONMENT_PREFIX, OPTIONS, TABLES, TOP, Config, Limits, environment_name
+from .problems import BadConfig, Problem, did_you_mean
+
+CLIENT_VARIABLES = frozenset(
+    f"GROUPSVC_{name}"
+    for name in (
+        "ADDRESS", "CONFIG", "KEYS", "LOCK", "ELECTION", "FENCE", "BARRIER", "PARTIES", "RANK"
+    )
+)  # fmt: skip
+"""Variables that begin like ours and are meant for others: clients, the command line, and what that runs."""
+
+_WORDS: dict[type, str] = {
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number of seconds",
+    list: "a list of texts",
+}
+_TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def load(path: Path | None, environment: Mapping[str, str] = os.environ) -> Config:
+    """The configuration from the file at ``path`` (None: defaults) and ``environment``, or ``BadConfig``."""
+    reader = _Reader(path)
+    if path is not None:
+        reader.read_file(path)
+    reader.read_environment(environment)
+    return reader.config(environment)
+
+
+class _Reader:
+    """Collects values and problems; ``config`` makes the one or raises the other."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._file = "" if path is None else str(path)
+        self._base = Path.cwd() if path is None else path.absolute().parent
+        self._lines: dict[str, int] = {}
+        self._from_environment: dict[str, str] = {}
+        self._values: dict[str, Any] = {}
+        self._voters: dict[str, str] = {}
+        self._keys: dict[str, dict[str, tuple[str, ...]]] = {table: {} for table in KEY_TABLES}
+        self._problems: list[Problem] = []
+
+    def read_file(self, path: Path) -> None:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else f"it is not UTF-8 ({error.reason})"
+            raise BadConfig([Problem("", str(path), f"cannot be read: {reason}")]) from None
+        try:
+            content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            line = re.search(r"at line (\d+)", str(error))
+            where = f"{path}:{line.group(1)}" if line else str(path)
+            raise BadConfig([Problem("", where, f"is no valid TOML: {error}")]) from None
+        self._lines = lines_of_keys(text)
+        for key, value in content.items():
+            if key == "voters":
+                self._read_voters(value)
+            elif key in KEY_TABLES:
+                self._keys[key] = table_of_keys(key, value, self._problem)
+            elif key in TABLES:
+                self._read_table(key, value)
+            elif key in TOP:
+                self._take(key, value)
+            else:
+                self._unknown(key, [*TOP, *TABLES, "voters", *KEY_TABLES])
+
+    def _read_table(self, table: str, content: Any) -> None:
+        if not isinstance(content, dict):
+            self._problem(table, f"is a table; write its options under [{table}]")
+            return
+        for name, value in content.items():
+            if name in TABLES[table]:
+                self._take(f"{table}.{name}", value)
+            else:
+                self._unknown(f"{table}.{name}", list(OPTIONS))
+
+    def _read_voters(self, content: Any) -> None:
+        if not isinstance(content, dict):
+            self._problem("voters", 'is a table; write name = "address" lines under [voters]')
+            return
+        for name, address in content.items():
+            if isinstance(address, str):
+                self._voters[name] = address
+            else:
+                self._problem(f"voters.{name}", f"must be the voter's address as text, not {address!r}")
+
+    def read_environment(self, environment: Mapping[str, str]) -> None:
+        known = {environment_name(key): key for key in OPTIONS}
+        voters_name = environment_name("voters")
+        of_keys = {environment_name(table): table for table in KEY_TABLES}
+        for name in sorted(environment):
+            if not name.startswith(ENVIRONMENT_PREFIX) or name in CLIENT_VARIABLES:
+                continue
+            if name == voters_name:
+                self._voters_from_environment(environment[name], name)
+            elif name in of_keys:
+                content = table_from_text(environment[name])
+                self._from_environment |= {f"{of_keys[name]}.{one}": name for one in content}
+                self._keys[of_keys[name]] = table_of_keys(of_keys[name], content, self._problem)
+            elif name in known:
+                self._from_environment[known[name]] = name
+                self._take(known[name], _parsed(environment[name], OPTIONS[known[name]]))
+            else:
+                text = "is the variable of no option" + did_you_mean(name, [*known, voters_name, *of_keys])
+                self._problems.append(Problem("", f"environment {name}", text))
+
+    def _voters_from_environment(self, text: str, name: str) -> None:
+        self._voters = {}
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            voter, equals, address = part.partition("=")
+            self._voters[voter.strip()] = address.strip()
+            self._from_environment[f"voters.{voter.strip()}"] = name
+            if not equals:
+                self._problem(f"voters.{voter.strip()}", "must be NAME=ADDRESS, several with commas between them")
+
+    def _take(self, key: str, value: Any) -> None:
+        kind = OPTIONS[key]
+        if kind is float and type(value) is int:
+            value = float(value)
+        if kind is Path and isinstance(value, str):
+            if value:
+                self._values[key] = self._base / Path(value).expanduser()
+            return
+        if kind is list and isinstance(value, list) and all(isinstance(part, str) for part in value):
+            self._values[key] = tuple(value)
+        elif kind is not list and type(value) is kind and not (isinstance(value, float) and not math.isfinite(value)):
+            self._values[key] = value
+        else:
+            self._problem(key, f"must be {_WORDS.get(kind, 'a path as text')}, not {value!r}")
+
+    def config(self, environment: Mapping[str, str]) -> Config:
+        values = {key: value for key, value in self._values.items() if key in TOP}
+        node = values.setdefault("node", _host_name())
+        if "runtime_directory" in values:
+            directory = values["runtime_directory"]
+        elif environment.get("RUNTIME_DIRECTORY"):  # systemd makes it; several are separated by colons
+            directory = Path(environment["RUNTIME_DIRECTORY"].partition(":")[0])
+        else:
+            directory = runtime_socket().parent
+        values["runtime_directory"] = directory
+        values.setdefault("client_address", f"ipc://{directory / runtime_socket().name}")
+        if not values.get("address") and node in self._voters:
+            values["address"] = self._voters[node]
+        timers, limits = Timers(**self._in_table("timers")), Limits(**self._in_table("limits"))
+        values |= self._keys
+        config = Config(voters=self._voters, timers=timers, limits=limits, **values)
+        config = attrs.evolve(config, keys=read_key_file(config, self._problem))
+        for judge in (judge_names, judge_addresses, judge_keys, judge_numbers):
+            judge(config, self._problem)
+        if self._problems:
+            raise BadConfig(self._problems)
+        return config
+
+    def _in_table(self, table: str) -> dict[str, Any]:
+        return {name: self._values[f"{table}.{name}"] for name in TABLES[table] if f"{table}.{name}" in self._values}
+
+    # --- Noting ---------------------------------------------------------------------------------------
+
+    def _unknown(self, key: str, known: list[str]) -> None:
+        self._problem(key, "is no option" + did_you_mean(key, known))
+
+    def _problem(self, key: str, text: str) -> None:
+        if key in self._from_environment:
+            where = f"environment {self._from_environment[key]}"
+        elif key in self._lines:
+            where = f"{self._file}:{self._lines[key]}"
+        else:
+            where = self._file
+        self._problems.append(Problem(key, where, text))
+
+
+def _parsed(text: str, kind: type) -> Any:
+    """What ``text`` from the environment means for an option of ``kind``; the text itself if nothing."""
+    try:
+        if kind is int:
+            return int(text)
+        if kind is float:
+            return float(text)
+    except ValueError:
+        return text
+    if kind is bool:
+        return _TRUTHS.get(text.strip().lower(), text)
+    if kind is list:
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return text
+
+
+def _host_name() -> str:
+    """The host name, cut to its first label if it is too long whole."""
+    whole = socket.gethostname()
+    return whole if len(whole.encode()) <= NODE_NAME_BYTES_MAX else whole.partition(".")[0]
