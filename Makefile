@@ -59,7 +59,7 @@ java:
 	@$(HAS_JAVA) || test "$$(id -u)" != 0 || $(GET_JAVA) || { apt-get update --quiet >/dev/null && $(GET_JAVA); } || true
 	@$(HAS_JAVA) || echo "There is no Java, so the tests with Spark skip. To have them: apt install openjdk-17-jre-headless" >&2
 
-demo: $(STAMP) ## three daemons, the name server is killed, another takes over
+demo: $(STAMP) ## a service on three daemons: who leads is killed, then who serves; the times are printed
 	@$(BIN)/python examples/demo.py
 
 check: $(STAMP) docs ## format, lint, types, documents, house rules: half a minute

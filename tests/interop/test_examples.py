@@ -19,7 +19,11 @@ WORDS = {
         "approved, DEFAULT_APPROVE", "carl: APPROVE, cast by default: FAILED", "carl has left (FAILURE)",
         "in force is 'cache = 9 GB'",
     ],
-    "demo.py": ["is name server", "kill -9", "took over", "is back with a new incarnation", "all daemons have ended"],
+    "demo.py": [
+        "n1 is name server", "anna is primary", "kill -9", "left: anna at n1 (NODE_FAILURE)", "bert is primary",
+        "left: bert at n2 (FAILURE)", "carl is primary", "joined: anna at n1", "all have ended",
+        "ms  the daemon that led everything is killed",
+    ],
     "fenced_resource.py": [
         "bert: I have the lock; my write is taken: True", "anna: I had the lock a moment ago; my write is taken: False",
         "bert has the lock, and the report is by bert",
