@@ -31,7 +31,7 @@ HAS_JAVA := command -v java >/dev/null || test -x "$${JAVA_HOME:-none}/bin/java"
 GET_JAVA := DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends openjdk-17-jre-headless >/dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test spark check docs format sim scale bench fuzz clean
+.PHONY: help demo test spark check docs format sim scale bench fuzz fresh clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ bench: $(STAMP) ## the promised times, measured here
 
 fuzz: $(STAMP) ## garbage for the wire: make fuzz FUZZ_SECONDS=600
 	$(BIN)/python tests/fuzz/fuzz_wire.py -max_total_time=$(FUZZ_SECONDS)
+
+fresh: ## the two commands of the README in a fresh Debian, made by debootstrap: root, a quarter of an hour
+	@tests/fresh/run.sh
 
 clean: ## remove everything that make made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis histories
