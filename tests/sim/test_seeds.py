@@ -219,6 +219,11 @@ def test_questions_to_a_name_server_that_cannot_write_do_not_keep_the_dead_alive
     assert () == run_plan(_before_tasks(343493))[1].failures
 
 
+def test_nobody_is_killed_when_everything_is_healed() -> None:
+    """V7. It was the simulator: a kill that waited for the end of a write came when its nemesis had ended (345228)."""
+    assert () == run_plan(draw(345228))[1].failures
+
+
 def test_a_session_in_its_grace_is_waited_for() -> None:
     """X1, the check: n3 stood still, its program gave its session up, and was the only one in its group (317457)."""
     assert () == run_plan(_before_kinds(317457))[1].failures

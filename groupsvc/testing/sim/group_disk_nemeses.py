@@ -167,11 +167,12 @@ class KillDuringGroupCompaction(Nemesis):
             self.world.push(self.world.t + self.rng.random() * 2 * SYNC_S_MIN, self._kill, node, node.process)
 
     def _kill(self, node: Node, process: int) -> None:
-        if node.process == process and node.running:
+        if not self.ended and node.process == process and node.running:
             node.crash("killed during compaction of a group", power=self.rng.random() < 0.5)
 
     def end(self) -> None:
         assert self.node is not None
+        self.ended = True
         self.node.disk.on_submit = None
         if not self.node.running:
             self.node.start()
