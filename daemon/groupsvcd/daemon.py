@@ -144,7 +144,7 @@ class Daemon:
         """Drive the engine until it is stopped; the exit code."""
         config, reactor = self.config, self.reactor
         log.info(
-            "ready: groupsvcd %s node=%s incarnation=%d address=%s clients=%s keys=%s state=%s pid=%d",
+            "ready: groupsvcd %s node=%s incarnation=%d address=%s clients=%s keys=%s state=%s essentials=%s pid=%d",
             __version__,
             config.node,
             self.incarnation,
@@ -152,6 +152,7 @@ class Daemon:
             " ".join(filter(None, (config.client_address, config.listen_clients))),
             "none" if config.keys is None else config.keys.public,
             config.state_directory or "memory",
+            self.engine.parameters.essentials_digest(),
             os.getpid(),
         )
         gc.collect()

@@ -54,6 +54,8 @@ class Config:
     listen_clients: str = ""
     timers: Timers = Timers()
     limits: Limits = Limits()
+    file: str = attrs.field(default="", eq=False)  # that it was read from
+    places: dict[str, str] = attrs.field(factory=dict, eq=False)  # option -> where it is set; defaults are not listed
 
     @property
     def is_voter(self) -> bool:
@@ -86,6 +88,7 @@ class Config:
             answers_kept=self.limits.answers_kept,
             logical_lifetime=self.limits.logical_lifetime,
             journal_full=self.journal_level == "full",
+            written_in={key: place for key, place in self.places.items() if key in ESSENTIAL} | {"": self.file},
         )
 
     def warnings(self) -> list[str]:
@@ -137,6 +140,16 @@ OPTIONS: dict[str, type] = TOP | {
     f"{table}.{name}": kind for table, names in TABLES.items() for name, kind in names.items()
 }
 """Every option but the free tables, those of voters and of keys, as written with its table; the type of its value."""
+
+ESSENTIAL: tuple[str, ...] = (
+    "domain",
+    "voters",
+    "limits.checkpoint_every",
+    "limits.answers_kept",
+    "limits.logical_lifetime",
+    *(f"timers.{name}" for name in TABLES["timers"]),
+)
+"""What must be the same on every node of a domain: who differs is not let in (``Parameters.essentials``, MSG-13)."""
 
 
 def environment_name(key: str) -> str:

@@ -177,13 +177,23 @@ class _Reader:
             values["address"] = self._voters[node]
         timers, limits = Timers(**self._in_table("timers")), Limits(**self._in_table("limits"))
         values |= self._keys
-        config = Config(voters=self._voters, timers=timers, limits=limits, **values)
+        config = Config(
+            voters=self._voters, timers=timers, limits=limits, file=self._file, places=self._places(), **values
+        )
         config = attrs.evolve(config, keys=read_key_file(config, self._problem))
         for judge in (judge_names, judge_addresses, judge_keys, judge_numbers):
             judge(config, self._problem)
         if self._problems:
             raise BadConfig(self._problems)
         return config
+
+    def _places(self) -> dict[str, str]:
+        """Where each option stands that is not left at its default."""
+        places = {key: self._place(key) for key in self._values}
+        if self._voters:
+            name = next((self._from_environment.get(f"voters.{voter}") for voter in self._voters), None)
+            places["voters"] = self._place("voters") if name is None else f"environment {name}"
+        return places
 
     def _in_table(self, table: str) -> dict[str, Any]:
         return {name: self._values[f"{table}.{name}"] for name in TABLES[table] if f"{table}.{name}" in self._values}
@@ -194,13 +204,12 @@ class _Reader:
         self._problem(key, "is no option" + did_you_mean(key, known))
 
     def _problem(self, key: str, text: str) -> None:
+        self._problems.append(Problem(key, self._place(key), text))
+
+    def _place(self, key: str) -> str:
         if key in self._from_environment:
-            where = f"environment {self._from_environment[key]}"
-        elif key in self._lines:
-            where = f"{self._file}:{self._lines[key]}"
-        else:
-            where = self._file
-        self._problems.append(Problem(key, where, text))
+            return f"environment {self._from_environment[key]}"
+        return f"{self._file}:{self._lines[key]}" if key in self._lines else self._file
 
 
 def _parsed(text: str, kind: type) -> Any:

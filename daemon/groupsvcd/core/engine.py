@@ -278,7 +278,7 @@ class Engine:
             self.turn.persist(NodeRecord(self.identity.newest_incarnation, domain))
 
     def _agrees_with(self, sender: str, essentials: dict[str, str]) -> bool:
-        """Whether a candidate has our essential parameters; if not, both sides say which one differs."""
+        """Whether a candidate has our essential parameters; if not, both sides say which differ."""
         found = difference(self.turn.node, self.parameters.essentials(), sender, essentials)
         if found is None:
             self.trouble.forget(sender)

@@ -7,6 +7,9 @@ re-election suspends nobody.
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Mapping
+
 import attrs
 
 CLOCK_DRIFT_MAX = 0.01
@@ -80,6 +83,7 @@ class Parameters:
     history_bytes_max: int = 24 * 1024 * 1024  # the same in bytes; with the queues of sockets below 64 MiB
     inline_bytes_max: int = 16 * 1024  # larger payloads travel apart from their order
     journal_full: bool = False  # a line of history per entry of a group, not per batch; and node lists whole
+    written_in: Mapping[str, str] = attrs.field(factory=dict)  # essential parameter -> where it is set; "": all others
 
     @property
     def is_voter(self) -> bool:
@@ -102,8 +106,20 @@ class Parameters:
         return {
             "domain": self.domain,
             "voters": ",".join(self.all_voters),
-            "checkpoint_every": str(self.checkpoint_every),
-            "answers_kept": str(self.answers_kept),
-            "logical_lifetime": str(self.logical_lifetime),
+            "limits.checkpoint_every": str(self.checkpoint_every),
+            "limits.answers_kept": str(self.answers_kept),
+            "limits.logical_lifetime": str(self.logical_lifetime),
             **timers,
         }
+
+    def essentials_digest(self) -> str:
+        """A short word for all of them: equal on two nodes exactly if they may be in one domain."""
+        lines = "".join(f"{key}={value}\n" for key, value in sorted(self.essentials().items()))
+        return f"{zlib.crc32(lines.encode()):08x}"
+
+    def where(self, essential: str) -> str:
+        """Where a person finds this parameter on this node, as the end of a sentence."""
+        if essential in self.written_in:
+            return f"{essential} is set in {self.written_in[essential]}"
+        place = self.written_in.get("", "")
+        return f"{essential} is not set, so it is the default" + (f"; set it in {place}" if place else "")

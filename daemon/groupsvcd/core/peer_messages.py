@@ -88,12 +88,16 @@ class Register(PeerMessage, tag=int(Kind.REGISTER)):
 
 
 class Unwelcome(PeerMessage, tag=int(Kind.UNWELCOME)):
-    """Why a node is not let in: an essential parameter differs, or something said in ``reason``."""
+    """Why a node is not let in: essential parameters differ, or something said in ``reason``.
+
+    ``parameter``, ``here`` and ``there`` are the first that differs; ``parameters`` are the names of all.
+    """
 
     reason: str
     parameter: str = ""
     here: str = ""
     there: str = ""
+    parameters: tuple[str, ...] = ()
 
 
 class NodeListAsk(PeerMessage, tag=int(Kind.NODE_LIST_ASK)):

@@ -12,6 +12,7 @@ import pytest
 from groupsvcd import config
 from groupsvcd.__main__ import main
 from groupsvcd.config import BadConfig, Config, Limits
+from groupsvcd.config.options import ESSENTIAL
 from groupsvcd.core.parameters import Timers
 
 EXAMPLE = Path(__file__).parents[3] / "daemon" / "config" / "groupsvcd.example.toml"
@@ -100,6 +101,22 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     assert ("n1", "n3") == made.form_without
     assert Path("/var/lib/other") == made.state_directory
     assert "tcp://127.0.0.1:7410" == made.address
+
+
+def test_where_each_essential_option_is_set_is_known_to_the_engine(tmp_path: Path) -> None:
+    """MSG-13: a node that is refused says which line of which file to correct."""
+    text = 'node = "n1"' + THREE + "[timers]\nlease = 5\n"
+    made = loaded(tmp_path, text, {"GROUPSVC_DOMAIN": "shop"}).parameters(measured=0, started_ms=0)
+    file = f"{tmp_path}/groupsvcd.toml"
+    assert f"timers.lease is set in {file}:8" == made.where("timers.lease")
+    assert f"voters is set in {file}:3" == made.where("voters")
+    assert "domain is set in environment GROUPSVC_DOMAIN" == made.where("domain")
+    assert f"timers.margin is not set, so it is the default; set it in {file}" == made.where("timers.margin")
+
+
+def test_the_essential_options_are_those_that_nodes_compare() -> None:
+    parameters = config.load(None, {}).parameters(measured=0, started_ms=0)
+    assert sorted(ESSENTIAL) == sorted(parameters.essentials())
 
 
 def test_voters_can_come_from_the_environment(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
+from groupsvcd.core.domain.roster import difference
 from groupsvcd.core.parameters import Timers
 from tests.unit.core.trio import Trio
 
@@ -61,3 +63,34 @@ def test_a_voter_that_differs_while_there_is_no_name_server_names_parameter_and_
     trio.run(4.0)
     assert {"C"} == set(trio.halted)
     assert 1 == len(trio.leaders)
+
+
+def test_every_difference_is_named_in_both_values_with_the_place_to_correct_it() -> None:
+    """MSG-13. Three mistakes are found by one start, each with the file that has it."""
+    trio = Trio.in_service(others="D")
+    trio.kill("D")
+    trio.parameters_of["D"] = {
+        "timers": attrs.evolve(CHANGED, lease=3.0),
+        "answers_kept": 32,
+        "written_in": {"timers.lease": "/etc/d.toml:9", "limits.answers_kept": "environment X", "": "/etc/d.toml"},
+    }
+    trio.boot("D")
+    trio.run(4.0)
+    reason = trio.halted["D"]
+    for sentence in (
+        "parameter timers.beat_interval is 0.3 on D and 0.25 on A",
+        "parameter timers.lease is 3.0 on D and 2.0 on A",
+        "parameter limits.answers_kept is 32 on D and 64 on A",
+        "timers.lease is set in /etc/d.toml:9",
+        "limits.answers_kept is set in environment X",
+        "timers.beat_interval is not set, so it is the default; set it in /etc/d.toml",
+    ):
+        assert sentence in reason, reason
+
+
+def test_a_stranger_that_differs_in_everything_is_refused_in_few_words() -> None:
+    theirs = {f"strange-{number}": "x" * 1_000 for number in range(500)}
+    found = difference("A", {"domain": "one"}, "Z", theirs)
+    assert found is not None
+    assert len(found.reason) < 10_000
+    assert "and 471 more" in found.reason

@@ -64,3 +64,5 @@ def test_essentials_are_what_all_nodes_share_and_nothing_of_their_own() -> None:
         changed = attrs.evolve(one, timers=attrs.evolve(one.timers, **{field.name: 9.5}))
         assert one.essentials() != changed.essentials()
         assert "9.5" == changed.essentials()[f"timers.{field.name}"]
+        assert one.essentials_digest() != changed.essentials_digest()
+    assert one.essentials_digest() == other.essentials_digest()

@@ -124,7 +124,11 @@ class Member:
                 self._halt(unwelcome.reason, "What is in it stays as it is, for you to look at")
         elif unwelcome.parameter:
             if not self.was_in:
-                self._halt(unwelcome.reason, "Make it the same on all nodes and start this one again")
+                differing = unwelcome.parameters or (unwelcome.parameter,)
+                places = "; ".join(self._parameters.where(key) for key in differing)
+                self._halt(
+                    unwelcome.reason, f"On {self.turn.node} {places}. Make it the same on all nodes and start again"
+                )
         elif self.isolated:
             self.trouble = unwelcome.reason
 

@@ -19,12 +19,17 @@ from ..peer_messages import Alive, PeerMessage, Register, Suspect, Unwelcome
 from ..turn import Turn
 from ..views import NodeId
 from .commands import AnyCommand, NodeDown, NodeGone, NodeUp, VoterReplaced
+from .limits import SHOWN_CHARS_MAX
 from .nodes import UP, Node
 from .roll_call import RollCall
 from .suspicions import Suspicions
 
 if TYPE_CHECKING:
     from .directory import Directory
+
+
+DIFFERENCES_SHOWN_MAX = 30
+"""More than there are essential parameters; only a stranger differs in more."""
 
 
 class Roster:
@@ -195,9 +200,22 @@ def too_old(name: str, incarnation: int, node: Node) -> Unwelcome:
 
 
 def difference(here: str, ours: dict[str, str], there: str, theirs: dict[str, str]) -> Unwelcome | None:
-    """The first essential parameter that differs between two nodes, or None (MSG-13)."""
-    for key in sorted(ours | theirs):
-        mine, other = ours.get(key, "not set"), theirs.get(key, "not set")
-        if mine != other:
-            return Unwelcome(f"parameter {key} is {other} on {there} and {mine} on {here}", key, mine, other)
-    return None
+    """Every essential parameter that differs between two nodes, in both values, or None (MSG-13).
+
+    Whoever has made three mistakes need not start three times. What the other one sent is quoted, so not without end.
+    """
+    differing = [key for key in sorted(ours | theirs) if ours.get(key) != theirs.get(key)]
+    if not differing:
+        return None
+    lines = [
+        (_cut(key), _cut(ours.get(key, "not set")), _cut(theirs.get(key, "not set")))
+        for key in differing[:DIFFERENCES_SHOWN_MAX]
+    ]
+    reason = "; ".join(f"parameter {key} is {other} on {there} and {mine} on {here}" for key, mine, other in lines)
+    if len(differing) > len(lines):
+        reason += f"; and {len(differing) - len(lines)} more"
+    return Unwelcome(reason, *lines[0], tuple(key for key, _, _ in lines))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN_CHARS_MAX else text[:SHOWN_CHARS_MAX] + "…"
