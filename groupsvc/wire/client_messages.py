@@ -28,6 +28,8 @@ from .client_forms import ClientRequest as ClientRequest
 from .codec import Codec
 from .kinds import Kind
 from .notices import AnyNotice, AttributeValue, DefaultVote, GroupView, Outcome, ProposalId, ProviderId, Vote
+from .option_messages import OptionsAre as OptionsAre
+from .option_messages import OptionsAsk as OptionsAsk
 from .table_lines import GroupLine, NodeStatus
 
 CLIENT_PROTOCOL_VERSION = 1
@@ -533,7 +535,7 @@ class OutcomesAre(ClientReply, tag=int(Kind.OUTCOMES_ARE)):
 
 
 AnyClientRequest = (
-    Hello | StatusAsk | LookUpAsk | ConfigAsk | ConfigSet | HandOverAsk
+    Hello | StatusAsk | LookUpAsk | ConfigAsk | ConfigSet | HandOverAsk | OptionsAsk
     | OpenSession | ResumeSession | CloseSession | SessionAlive
     | JoinAsk | SubscribeAsk | LeaveAsk | GoodbyeAsk | ChangeStateAsk | SendAsk | ExpelAsk | ChangeAttributesAsk
     | CastVote | Multicast | SubmitOutside | CatchUpAsk | OutcomeAsk | GroupsAsk | WhyAsk | Overrun
@@ -542,7 +544,7 @@ AnyClientRequest = (
 AnyAnswer = (
     Welcome | Status | GroupRecord | ConfigValue | Done | Problem
     | SessionIs | SessionAliveAck | JoinedAs | Subscribed | OutcomeIs | CaughtUp | GroupsAre | OutcomesAre
-    | RoundIs | RoundPart
+    | RoundIs | RoundPart | OptionsAre
 )  # fmt: skip
 AnyTelling = (
     Told | MessagesCame | MemberLost | NoticesMissed | SessionNews | CheckpointBlock | CheckpointTold | SnapshotWanted

@@ -92,6 +92,7 @@ class Kind(enum.IntEnum):
     CONFIG_ASK = 103
     CONFIG_SET = 104
     HAND_OVER_ASK = 105
+    OPTIONS_ASK = 110
 
     # Daemon to application.
     WELCOME = 120
@@ -100,6 +101,7 @@ class Kind(enum.IntEnum):
     CONFIG_VALUE = 123
     DONE = 124
     PROBLEM = 125
+    OPTIONS_ARE = 130
 
     # Application to daemon, within a session.
     OPEN_SESSION = 140

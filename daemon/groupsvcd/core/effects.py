@@ -113,6 +113,12 @@ class Afterwards(msgspec.Struct, frozen=True):
     action: Callable[[], None]
 
 
+class Adopt(msgspec.Struct, frozen=True):
+    """The domain says this about the options of its daemons, from now on: (key, value, version), all of them."""
+
+    options: tuple[tuple[str, str, int], ...]
+
+
 class Halt(msgspec.Struct, frozen=True):
     """Stop the daemon now; ``reason`` is for the operator."""
 
@@ -130,5 +136,6 @@ Effect = (
     | Unsubscribe
     | Journal
     | Afterwards
+    | Adopt
     | Halt
 )

@@ -15,6 +15,7 @@ Which part does what:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from random import Random
 
 from groupsvc.wire.client_messages import (
@@ -23,10 +24,13 @@ from groupsvc.wire.client_messages import (
     ConfigSet,
     HandOverAsk,
     LookUpAsk,
+    OptionsAre,
+    OptionsAsk,
     Status,
     StatusAsk,
 )
-from groupsvc.wire.table_lines import NodeStatus
+from groupsvc.wire.option_messages import OPTION_PREFIX
+from groupsvc.wire.table_lines import NodeStatus, OptionLine
 
 from .domain.member import Member
 from .domain.requests import Requests
@@ -70,6 +74,8 @@ class Engine:
         self.links = Links(self.turn)
         self.identity = Identity(incarnation, stored.domain)
         self.member = Member(self.turn, parameters, stored.state_id, self.identity, rng, self._declared_down)
+        self.member.options = {key: (value, version) for key, value, version in stored.options}
+        self.option_lines: Callable[[], tuple[OptionLine, ...]] = self._options_said
         self.trouble = Trouble(self.turn, parameters, self.member)
         self.requests = Requests(self.turn, parameters, self.identity, self.member, self.trouble)
         self.groups = NodeGroups(
@@ -316,6 +322,15 @@ class Engine:
             self.requests.on_config_set(client, message)
         elif isinstance(message, HandOverAsk):
             self.requests.on_hand_over(client, message)
+        elif isinstance(message, OptionsAsk):
+            self.turn.reply(client, OptionsAre(message.id, self.turn.node, self.option_lines()))
+
+    def _options_said(self) -> tuple[OptionLine, ...]:
+        """What the domain says of options; the driver knows more, and puts its own answer in place of this."""
+        return tuple(
+            OptionLine(key.removeprefix(OPTION_PREFIX), value, "domain", "domain", value, version)
+            for key, (value, version) in sorted(self.member.options.items())
+        )
 
     def _declared_down(self, known: int) -> None:
         """The others gave this incarnation up: go on under a new one, once that is on disk."""

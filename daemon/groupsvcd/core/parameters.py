@@ -118,8 +118,10 @@ class Parameters:
         return f"{zlib.crc32(lines.encode()):08x}"
 
     def where(self, essential: str) -> str:
-        """Where a person finds this parameter on this node, as the end of a sentence."""
+        """Where a person finds this parameter on this node, as a part of a sentence; "" if nobody told."""
         if essential in self.written_in:
             return f"{essential} is set in {self.written_in[essential]}"
-        place = self.written_in.get("", "")
-        return f"{essential} is not set, so it is the default" + (f"; set it in {place}" if place else "")
+        if "" not in self.written_in:
+            return ""
+        place = self.written_in[""] or "the environment or a configuration file"
+        return f"{essential} is left at its default, {self.essentials().get(essential, 'none')}; set it in {place}"

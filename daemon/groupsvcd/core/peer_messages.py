@@ -88,10 +88,7 @@ class Register(PeerMessage, tag=int(Kind.REGISTER)):
 
 
 class Unwelcome(PeerMessage, tag=int(Kind.UNWELCOME)):
-    """Why a node is not let in: essential parameters differ, or something said in ``reason``.
-
-    ``parameter``, ``here`` and ``there`` are the first that differs; ``parameters`` are the names of all.
-    """
+    """Why a node is not let in: essential ``parameters`` differ, the first so; or something said in ``reason``."""
 
     reason: str
     parameter: str = ""
@@ -121,12 +118,13 @@ class NodeEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class NodeList(PeerMessage, tag=int(Kind.NODE_LIST)):
-    """All lines that changed after version ``have`` of the ask; the list is now at ``version``."""
+    """All lines, and options of the daemons, that changed after version ``have``; the list is now at ``version``."""
 
     epoch: int
     have: int
     version: int
     nodes: tuple[NodeEntry, ...]
+    options: tuple[tuple[str, str, int], ...] = ()  # key, value, version
 
 
 class Suspect(PeerMessage, tag=int(Kind.SUSPECT)):

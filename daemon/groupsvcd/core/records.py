@@ -25,6 +25,13 @@ class NodeRecord:
 
 
 @attrs.frozen
+class OptionsRecord:
+    """What the domain says about the options of its daemons: (key, value, version), all of them, by key."""
+
+    options: tuple[tuple[str, str, int], ...]
+
+
+@attrs.frozen
 class PromiseRecord:
     """From now on this server refuses every epoch below ``epoch`` on ``stream``."""
 
@@ -105,7 +112,7 @@ StreamRecord = (
     PromiseRecord | AppendRecord | OpenRecord | CheckpointRecord | AboutRecord | PayloadRecord | DropPayloadsRecord
     | ForgetRecord
 )  # fmt: skip
-Record = NodeRecord | StreamRecord
+Record = NodeRecord | OptionsRecord | StreamRecord
 
 
 @attrs.frozen
@@ -138,3 +145,4 @@ class Stored:
     incarnation: int = 0
     domain: bytes = NO_DOMAIN
     streams: dict[int, StoredStream] = attrs.field(factory=dict)
+    options: tuple[tuple[str, str, int], ...] = ()

@@ -115,6 +115,7 @@ class Reactor:
         self._journal = journal
         self._events = events
         self._clock = clock
+        self.adopt: Callable[[fx.Adopt], None] = lambda effect: None  # the domain says something about options
         self._peers: Peers | None = None
         self._clients: Clients | None = None
         self._exit: int | None = None
@@ -147,6 +148,7 @@ class Reactor:
             fx.Unsubscribe: self._unsubscribe,
             fx.Journal: self._journal_event,
             fx.Afterwards: self._afterwards,
+            fx.Adopt: lambda effect: self.adopt(effect),
             fx.Halt: self._halt,
         }
 

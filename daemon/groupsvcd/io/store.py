@@ -30,6 +30,7 @@ from typing import Any
 from zlib import crc32
 
 import attrs
+import msgspec
 
 from ..core.peer_messages import DOMAIN_STREAM
 from ..core.records import (
@@ -41,6 +42,7 @@ from ..core.records import (
     ForgetRecord,
     NodeRecord,
     OpenRecord,
+    OptionsRecord,
     PayloadRecord,
     PromiseRecord,
     Record,
@@ -76,10 +78,16 @@ CREATE TABLE payload (
 );
 """
 
+_OPTIONS_TABLE = """
+CREATE TABLE IF NOT EXISTS options (one INTEGER PRIMARY KEY CHECK (one = 1), body BLOB NOT NULL, crc INTEGER NOT NULL)
+"""
+"""What the domain says about options. It came after the others; a program that does not know it leaves it alone."""
+
 _REPLACE_NODE = "REPLACE INTO node VALUES (1, ?, ?, ?, ?, ?, ?, ?)"
 
 PayloadId = tuple[str, int, int]
 
+_options = msgspec.json.Decoder(tuple[tuple[str, str, int], ...])
 _mark = struct.Struct("!QI")
 _place = struct.Struct("!QQ")
 _MASK = 0xFFFFFFFF
@@ -161,6 +169,8 @@ class Store:
             for record in records:
                 if isinstance(record, NodeRecord):
                     node = attrs.evolve(node, incarnation=record.incarnation, domain=record.domain)
+                elif isinstance(record, OptionsRecord):
+                    self._keep_options(record)
                 elif isinstance(record, ForgetRecord):
                     self._forget(record.stream)
                     streams.pop(record.stream, None)
@@ -221,6 +231,10 @@ class Store:
         if isinstance(record, AboutRecord):
             return attrs.evolve(row, about=record.about)
         raise TypeError(f"no such record: {record!r}")
+
+    def _keep_options(self, record: OptionsRecord) -> None:
+        body = msgspec.json.encode(record.options)
+        self.connection.execute("REPLACE INTO options VALUES (1, ?, ?)", (body, crc32(body)))
 
     def _forget(self, stream: int) -> None:
         for table in ("stream", "checkpoint", "entry", "payload"):
@@ -305,6 +319,7 @@ def _open(database: Path) -> sqlite3.Connection:
     for pragma in ("journal_mode = WAL", "synchronous = FULL", "wal_autocheckpoint = 0", "temp_store = MEMORY"):
         connection.execute(f"PRAGMA {pragma}").fetchone()
     connection.execute("PRAGMA cache_size = -1024")
+    connection.execute(_OPTIONS_TABLE)
     return connection
 
 
@@ -320,11 +335,14 @@ def _read(directory: StateDirectory, node: str) -> tuple[Stored, NodeRow, dict[i
                 raise StateRefused(f"{database} has lost its last {lost} synced transactions. {ADVICE}")
             rows = [StreamRow(*row[:-1]) for row in _checked_streams(connection, database, who)]
             streams = {row.stream: _read_stream_or_damage(connection, database, row) for row in rows}
+            options = _read_options(connection)
         finally:
             connection.close()
     except (sqlite3.Error, OverflowError, UnicodeError) as error:
         raise StateRefused(f"{database} cannot be read: {error}. {ADVICE}") from None
-    stored = Stored(state_id=who.state_id, incarnation=who.incarnation, domain=who.domain, streams=streams)
+    stored = Stored(
+        state_id=who.state_id, incarnation=who.incarnation, domain=who.domain, streams=streams, options=options
+    )
     return stored, who, {row.stream: row for row in rows}
 
 
@@ -338,6 +356,16 @@ def _read_node(connection: sqlite3.Connection, database: Path, node: str) -> Nod
     if who.name != node:
         raise StateRefused(f"{database} is the state of node {who.name}, and this is {node}; give each node its own")
     return who
+
+
+def _read_options(connection: sqlite3.Connection) -> tuple[tuple[str, str, int], ...]:
+    """What the domain said about options; if it is damaged, nothing: it is no promise, and will be told again."""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'options'").fetchone() is None:
+        return ()
+    row = connection.execute("SELECT body, crc FROM options").fetchone()
+    if row is None or not isinstance(row[0], bytes) or crc32(row[0]) != row[1]:
+        return ()
+    return _options.decode(row[0])
 
 
 def _checked_streams(connection: sqlite3.Connection, database: Path, who: NodeRow) -> list[tuple[Any, ...]]:

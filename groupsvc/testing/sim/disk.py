@@ -30,6 +30,7 @@ from groupsvcd.core.records import (
     ForgetRecord,
     NodeRecord,
     OpenRecord,
+    OptionsRecord,
     PayloadRecord,
     PromiseRecord,
     Record,
@@ -39,6 +40,8 @@ from groupsvcd.core.records import (
 
 if TYPE_CHECKING:
     from .node import Node
+
+OptionLines = tuple[tuple[str, str, int], ...]
 
 SYNC_S_MIN = 0.0002
 """The quickest sync of a good solid-state disk."""
@@ -138,12 +141,16 @@ class Log:
             self.base = record.drop_upto
 
 
+Drawer = tuple[str, int, bytes, dict[int, Log], OptionLines]
+"""A state directory that is not in use."""
+
+
 class Disk:
     """The state directory of one node and the device it is on."""
 
     __slots__ = (
-        "batch", "domain", "drawer", "error", "incarnation", "logs", "lost", "node", "on_submit", "outdated", "rng",
-        "slowness", "state_id", "stuck", "syncing", "ticket", "waiting",
+        "batch", "domain", "drawer", "error", "incarnation", "logs", "lost", "node", "on_submit", "options", "outdated",
+        "rng", "slowness", "state_id", "stuck", "syncing", "ticket", "waiting",
     )  # fmt: skip
 
     def __init__(self, node: Node, rng: random.Random) -> None:
@@ -155,7 +162,7 @@ class Disk:
         self.stuck = 0  # hung or full, counted: two faults may overlap
         self.error = False
         self.lost = False  # blank since a loss and not yet made whole by the domain
-        self.drawer: tuple[str, int, bytes, dict[int, Log]] | None = None  # the state directory that is not in use
+        self.drawer: Drawer | None = None  # the state directory that is not in use
         self.outdated = False  # the one in use was replaced, and the newer one lies in the drawer
         self.waiting: list[Persist] = []
         self.batch: list[Persist] = []
@@ -168,10 +175,11 @@ class Disk:
         self.incarnation = 0
         self.domain = NO_DOMAIN
         self.logs: dict[int, Log] = {}
+        self.options: OptionLines = ()
 
     def replace_by_blank(self) -> None:
         """A new, empty state directory; the present one goes into the drawer."""
-        self.drawer = (self.state_id, self.incarnation, self.domain, self.logs)
+        self.drawer = (self.state_id, self.incarnation, self.domain, self.logs, self.options)
         self.make_blank()
         self.lost = True
 
@@ -182,8 +190,8 @@ class Disk:
         """
         assert self.drawer is not None
         drawer = self.drawer
-        self.drawer = (self.state_id, self.incarnation, self.domain, self.logs)
-        self.state_id, self.incarnation, self.domain, self.logs = drawer
+        self.drawer = (self.state_id, self.incarnation, self.domain, self.logs, self.options)
+        self.state_id, self.incarnation, self.domain, self.logs, self.options = drawer
         self.incarnation = max(self.incarnation, self.node.highest_incarnation)
         self.outdated = self.lost = not self.outdated
 
@@ -196,7 +204,10 @@ class Disk:
     def stored(self) -> Stored:
         """What a starting daemon reads."""
         streams = {stream: log.picture() for stream, log in self.logs.items()}
-        return Stored(state_id=self.state_id, incarnation=self.incarnation, domain=self.domain, streams=streams)
+        return Stored(
+            state_id=self.state_id, incarnation=self.incarnation, domain=self.domain, streams=streams,
+            options=self.options,
+        )  # fmt: skip
 
     def submit(self, persist: Persist) -> None:
         """Write and sync this after all that was submitted before."""
@@ -262,6 +273,10 @@ class Disk:
                 raise DiskCorrupted(f"incarnation {record.incarnation} written after {self.incarnation}")
             self.incarnation, self.domain = record.incarnation, record.domain
             self.node.note_persisted("node", 0, 0, 0, seen=seen)
+            return
+        if isinstance(record, OptionsRecord):
+            self.options = record.options
+            self.node.note_persisted("options", 0, 0, 0, seen=seen)
             return
         if isinstance(record, ForgetRecord):
             self.logs.pop(record.stream, None)

@@ -111,7 +111,7 @@ def test_where_each_essential_option_is_set_is_known_to_the_engine(tmp_path: Pat
     assert f"timers.lease is set in {file}:8" == made.where("timers.lease")
     assert f"voters is set in {file}:3" == made.where("voters")
     assert "domain is set in environment GROUPSVC_DOMAIN" == made.where("domain")
-    assert f"timers.margin is not set, so it is the default; set it in {file}" == made.where("timers.margin")
+    assert f"timers.margin is left at its default, 0.5; set it in {file}" == made.where("timers.margin")
 
 
 def test_the_essential_options_are_those_that_nodes_compare() -> None:

@@ -83,7 +83,7 @@ def test_every_difference_is_named_in_both_values_with_the_place_to_correct_it()
         "parameter limits.answers_kept is 32 on D and 64 on A",
         "timers.lease is set in /etc/d.toml:9",
         "limits.answers_kept is set in environment X",
-        "timers.beat_interval is not set, so it is the default; set it in /etc/d.toml",
+        "timers.beat_interval is left at its default, 0.3; set it in /etc/d.toml",
     ):
         assert sentence in reason, reason
 

@@ -38,6 +38,7 @@ from groupsvc.wire.client_messages import (
 from groupsvcd.core.domain.name_server import NameServer
 from groupsvcd.core.domain.voter import Voter
 from groupsvcd.core.effects import (
+    Adopt,
     Afterwards,
     Connect,
     Disconnect,
@@ -64,6 +65,7 @@ from groupsvcd.core.records import (
     ForgetRecord,
     NodeRecord,
     OpenRecord,
+    OptionsRecord,
     PayloadRecord,
     PromiseRecord,
     Record,
@@ -83,6 +85,7 @@ class Disk:
         self.state_id = state_id
         self.incarnation = 0
         self.domain = NO_DOMAIN
+        self.options: tuple[tuple[str, str, int], ...] = ()
         self.logs: dict[int, Log] = {}
 
     @property
@@ -94,6 +97,9 @@ class Disk:
         """Make one record part of what a restart finds."""
         if isinstance(record, NodeRecord):
             self.incarnation, self.domain = record.incarnation, record.domain
+            return
+        if isinstance(record, OptionsRecord):
+            self.options = record.options
             return
         if isinstance(record, ForgetRecord):
             self.logs.pop(record.stream, None)
@@ -118,12 +124,13 @@ class Disk:
     def stored(self) -> Stored:
         """What a starting engine is given."""
         streams = {stream: log.picture() for stream, log in self.logs.items()}
-        return Stored(self.state_id, self.incarnation, self.domain, streams)
+        return Stored(self.state_id, self.incarnation, self.domain, streams, self.options)
 
     def copy(self) -> Disk:
         """The same state directory as it is now, for later."""
         twin = Disk(self.state_id)
         twin.incarnation, twin.domain = self.incarnation, self.domain
+        twin.options = self.options
         twin.logs = copy.deepcopy(self.logs)
         return twin
 
@@ -172,6 +179,7 @@ class Trio:
         self.journal: list[Line] = []
         self.replies: dict[int, ClientReply] = {}
         self.halted: dict[str, str] = {}
+        self.adopted: dict[str, list[tuple[tuple[str, str, int], ...]]] = {}
         self.waiting_writes: dict[str, list[Callable[[], None]]] = {}  # of the disks that hang
         self._listens: set[tuple[str, str]] = set()  # who hears whose multicasts ...
         self._topics: set[tuple[str, bytes]] = set()  # ... and on which topics
@@ -320,6 +328,8 @@ class Trio:
                 self.journal.append(line)
             elif isinstance(effect, Afterwards):
                 self._do_afterwards(name, effect.action)
+            elif isinstance(effect, Adopt):
+                self.adopted.setdefault(name, []).append(effect.options)
             elif isinstance(effect, Halt):
                 self._send(name, out)
                 self.halted[name] = effect.reason

@@ -18,6 +18,7 @@ from groupsvcd.core.records import (
     ForgetRecord,
     NodeRecord,
     OpenRecord,
+    OptionsRecord,
     PayloadRecord,
     PromiseRecord,
     Record,
@@ -315,3 +316,29 @@ def test_a_mark_that_did_not_survive_a_power_loss_refuses_nothing(tmp_path: Path
         (tmp_path / "mark").write_bytes(content)
         with opened(tmp_path) as store:
             assert 1 == store.stored.streams[0].promised
+
+
+OPTIONS = (("daemon/limits.clients_max", "7", 40), ("daemon/log_level", "", 44))
+
+
+def test_what_the_domain_says_of_options_is_read_again(tmp_path: Path) -> None:
+    """MSG-13: the newest, at a start that comes before anybody can be asked."""
+    assert OPTIONS == stored_after(tmp_path, [OptionsRecord(OPTIONS[:1])], [OptionsRecord(OPTIONS)]).options
+
+
+def test_damaged_options_are_none_and_the_node_starts(tmp_path: Path) -> None:
+    """They are no promise: the domain tells them again."""
+    stored_after(tmp_path, [OptionsRecord(OPTIONS)])
+    with sqlite3.connect(tmp_path / "state.db") as connection:
+        connection.execute("UPDATE options SET body = ?", (b"[[1]]",))
+    connection.close()
+    assert () == stored_after(tmp_path).options
+
+
+def test_a_state_of_before_there_were_options_is_taken_up(tmp_path: Path) -> None:
+    stored_after(tmp_path, [NodeRecord(7, DOMAIN)])
+    with sqlite3.connect(tmp_path / "state.db") as connection:
+        connection.execute("DROP TABLE options")
+    connection.close()
+    stored = stored_after(tmp_path, [OptionsRecord(OPTIONS)])
+    assert (7, OPTIONS) == (stored.incarnation, stored.options)

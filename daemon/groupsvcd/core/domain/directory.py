@@ -175,8 +175,8 @@ class Directory:
 
     @property
     def list_version(self) -> int:
-        """Number of the entry that last changed the node list."""
-        return self.nodes.version
+        """Number of the entry that last changed the node list, or an option of the daemons, which travel with it."""
+        return max(self.nodes.version, self.settings.options_version)
 
     def node_entries(self, since: int) -> tuple[NodeEntry, ...]:
         """Every line of the node list that changed after version ``since``, by name."""

@@ -78,6 +78,12 @@ CONFIG_KEYS_MAX = 10_000
 CONFIG_BYTES_MAX = 4 * 1024 * 1024
 """All keys and values together; half of the largest frame, so that a checkpoint can travel."""
 
+OPTIONS_MAX = 100
+"""Settings that are options of the daemons: several times what there is. Every node is told of all of them."""
+
+OPTION_VALUE_BYTES_MAX = 1024
+"""The value of one: a word, a number or a short list."""
+
 ORIGINS_MAX = 2 * NODES_MAX
 """Rows of the duplicates table: each node with the incarnation that ends and the one that begins."""
 

@@ -1,5 +1,8 @@
 """A node's place in the domain: its registration, its lease, its copy of the node list.
 
+With the list comes what the domain says about the options of its daemons (``settings``). A voter has that in its
+directory, too, but takes it from here like everybody else: one way, and one version to speak of.
+
 Every node has one of these, voter or not, the name server's node too. It answers the name server's calls;
 each acknowledgement is a lease, counted from when the answer was *sent*, so that the node's own clock tells
 it, before anybody else's does, when it may no longer act. Without a lease the node is *isolated*.
@@ -13,10 +16,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
+from ..effects import Adopt
 from ..identity import Identity
 from ..parameters import Parameters
 from ..peer_messages import Alive, AliveAck, LeaderAlive, NodeEntry, NodeList, NodeListAsk, Register, Unwelcome
+from ..records import OptionsRecord
 from ..turn import Turn
 from .standing import priority_of
 
@@ -31,6 +37,7 @@ class Member:
         self.turn = turn
         self.nodes: dict[str, NodeEntry] = {}
         self.list_version = 0
+        self.options: dict[str, tuple[str, int]] = {}  # what the domain says of the daemons' options: value, version
         self.known_seq = 0  # how far the domain stream is known to have got
         self.leader = ""
         self.leader_epoch = 0
@@ -124,11 +131,9 @@ class Member:
                 self._halt(unwelcome.reason, "What is in it stays as it is, for you to look at")
         elif unwelcome.parameter:
             if not self.was_in:
-                differing = unwelcome.parameters or (unwelcome.parameter,)
-                places = "; ".join(self._parameters.where(key) for key in differing)
-                self._halt(
-                    unwelcome.reason, f"On {self.turn.node} {places}. Make it the same on all nodes and start again"
-                )
+                places = "; ".join(filter(None, map(self._parameters.where, unwelcome.parameters)))
+                here = f"On {self.turn.node} {places}. " if places else ""
+                self._halt(unwelcome.reason, f"{here}Make it the same on all nodes and start this one again")
         elif self.isolated:
             self.trouble = unwelcome.reason
 
@@ -167,15 +172,33 @@ class Member:
         for entry in message.nodes:
             self.nodes[entry.name] = entry
         self.list_version = message.version
+        options = self._options_told(message)
         shown = self.nodes.values() if self._parameters.journal_full else message.nodes
         lines = {entry.name: [entry.incarnation, entry.status] for entry in sorted(shown, key=lambda entry: entry.name)}
-        self.turn.journal("list_installed", epoch=message.epoch, seq=message.version, nodes=lines)
+        self.turn.journal("list_installed", epoch=message.epoch, seq=message.version, nodes=lines, **options)
         mine = self.nodes.get(self.turn.node)
         if mine is not None and mine.incarnation == self._identity.incarnation and mine.status != "up":
             self._declared_down(mine.incarnation)
         if self.is_listed:
             self._register_at = math.inf
             self._register_wait = self._timers.repeat_first
+
+    def _options_told(self, message: NodeList) -> dict[str, Any]:
+        """What the domain says of options, as of this list: kept, put into force, and given back for the journal.
+
+        It is on disk for the next start, which comes before anybody can be asked. Whether it is there when this process
+        dies matters little: the list is asked for anew, from the beginning.
+        """
+        told = {key: (value, version) for key, value, version in message.options}
+        options = self.options | told if message.have else told
+        if options != self.options:
+            self.options = options
+            lines = tuple((key, *options[key]) for key in sorted(options))
+            self.turn.mark("options-acquired")
+            self.turn.persist(OptionsRecord(lines))
+            self.turn.effects.append(Adopt(lines))
+        shown = options if self._parameters.journal_full else told
+        return {"options": {key: list(shown[key]) for key in sorted(shown)}} if shown else {}
 
     def give_up_lease(self) -> None:
         """This incarnation was declared down: nothing is done under it any more."""

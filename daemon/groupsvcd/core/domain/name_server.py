@@ -326,7 +326,8 @@ class NameServer:
             if node is not None:
                 self.roster.reach(sender, node.address)  # it may have been down when this office opened
             entries = directory.node_entries(ask.have)
-            changes = NodeList(self.epoch, ask.have, directory.list_version, entries)
+            options = directory.settings.options_since(ask.have)
+            changes = NodeList(self.epoch, ask.have, directory.list_version, entries, options)
             self.turn.send(sender, changes, valid_until=self.roll.office_until)
 
     def forget(self, name: str) -> None:

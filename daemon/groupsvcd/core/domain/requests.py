@@ -30,6 +30,7 @@ from groupsvc.wire.client_messages import (
     Problem,
 )
 from groupsvc.wire.limits import TIMEOUT_S_MAX
+from groupsvc.wire.option_messages import OPTION_PREFIX
 
 from ..identity import Identity
 from ..parameters import Parameters
@@ -87,6 +88,7 @@ class Requests:
         self._repeat_at = math.inf
         self._wait = self._timers.repeat_first
         self._served_by = ("", 0)
+        self.problem_with_option: Callable[[str, str], str] = lambda key, value: ""  # the driver knows what there is
         self.formed: Callable[[dict[str, Any]], None] = lambda answer: None  # a client had a group formed here
 
     # --- Calls of clients ---
@@ -127,13 +129,20 @@ class Requests:
         self._question(client, message.id, message.timeout, "config", message.key, reply)
 
     def on_config_set(self, client: int, message: ConfigSet) -> None:
-        """Set a setting if nobody else did."""
+        """Set a setting if nobody else did; an option of the daemons is judged here, before it is ordered."""
+        if message.key.startswith(OPTION_PREFIX):
+            problem = self.problem_with_option(message.key.removeprefix(OPTION_PREFIX), message.value)
+            if problem:
+                self.turn.reply(client, Problem(message.id, "usage", "bad option", problem))
+                return
 
         def reply(answer: dict[str, Any]) -> ClientReply:
             if answer.get("ok"):
                 return ConfigValue(message.id, message.key, message.value, answer["version"])
-            stale = answer.get("version") != message.if_version
-            return Problem(message.id, "failed", "stale" if stale else "refused", str(answer.get("problem", "")))
+            text, version = str(answer.get("problem", "")), answer.get("version")
+            if version == message.if_version:
+                return Problem(message.id, "failed", "refused", text)
+            return Problem(message.id, "failed", "stale", text, version=version)
 
         self._submit(
             client, message.id, message.timeout, f"setting {message.key!r}", reply,

@@ -4,6 +4,13 @@ The version of a value is the number of the entry that set it, 0 if it was never
 read version 7 and both set, the one ordered first wins; the other is refused and told what is there now.
 A repeated command is recognised by its number at its origin and not by its content: two nodes that set the
 same value have not both won.
+
+Settings under ``OPTION_PREFIX`` are options of the daemons. What they mean is not known here: which names there are and
+what may be said of each differs from one version of the program to the next, and the directory must not. The
+node at which somebody sets one judges it before it is ordered; here only how much there may be is judged. They go to
+every node with the list of nodes, whose version is the number of the entry that last changed either. An empty value
+is no value: the domain has withdrawn what it said, and each node does what its own configuration says. The key stays,
+with its version, so that whoever has seen an older one still loses.
 """
 
 from __future__ import annotations
@@ -11,9 +18,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from groupsvc.wire.limits import CONFIG_KEY_CHARS_MAX, CONFIG_VALUE_BYTES_MAX
+from groupsvc.wire.option_messages import OPTION_PREFIX
 
 from .commands import SetConfig, shown
-from .limits import CONFIG_BYTES_MAX, CONFIG_KEYS_MAX
+from .limits import CONFIG_BYTES_MAX, CONFIG_KEYS_MAX, OPTION_VALUE_BYTES_MAX, OPTIONS_MAX
 
 
 class Setting(NamedTuple):
@@ -32,6 +40,7 @@ class Settings:
     def __init__(self, stored: tuple[tuple[str, str, int], ...] = ()) -> None:
         self._settings = {key: Setting(value, version) for key, value, version in stored}
         self._bytes = sum(_size(key, setting.value) for key, setting in self._settings.items())
+        self.options_version = max((version for _, _, version in self.options_since(0)), default=0)
 
     def get(self, key: str) -> Setting:
         """The setting; version 0 if there is none."""
@@ -52,10 +61,27 @@ class Settings:
             return f"the domain has {CONFIG_KEYS_MAX} settings; no more fit"
         if self._bytes_with(command) > CONFIG_BYTES_MAX:
             return f"all settings together would take more than {CONFIG_BYTES_MAX} bytes"
+        return self._problem_with_option(command) if command.key.startswith(OPTION_PREFIX) else ""
+
+    def _problem_with_option(self, command: SetConfig) -> str:
+        if len(command.value.encode()) > OPTION_VALUE_BYTES_MAX:
+            return f"the value of option {shown(command.key)} takes more than {OPTION_VALUE_BYTES_MAX} bytes"
+        if self.get(command.key) is UNSET and len(self.options_since(0)) >= OPTIONS_MAX:
+            return f"the domain has {OPTIONS_MAX} options; no more fit"
         return ""
+
+    def options_since(self, since: int) -> tuple[tuple[str, str, int], ...]:
+        """(key, value, version) of every option of the daemons that was set after entry ``since``, by key."""
+        return tuple(
+            (key, *setting)
+            for key, setting in sorted(self._settings.items())
+            if key.startswith(OPTION_PREFIX) and setting.version > since
+        )
 
     def set(self, command: SetConfig, seq: int) -> None:
         """Entry ``seq`` sets the value."""
+        if command.key.startswith(OPTION_PREFIX):
+            self.options_version = seq
         self._bytes = self._bytes_with(command)
         self._settings[command.key] = Setting(command.value, seq)
 

@@ -325,3 +325,21 @@ def test_a_strange_timeout_ends_all_the_same(timeout: float) -> None:
     assert stage.requests.deadline < 10.0 + 3601
     stage.at(10.0 + 3600.0)
     assert 1 == len(stage.replies())
+
+
+def test_an_option_is_judged_before_it_is_ordered() -> None:
+    """MSG-13. Nobody else sees what would be refused; settings of programs are nobody's business."""
+    stage = Stage()
+    stage.requests.problem_with_option = lambda key, value: f"{key} = {value} will not do" if value != "good" else ""
+    stage.requests.on_config_set(1, ConfigSet(1, "daemon/log_level", "bad", 0, 5.0))
+    assert ([], [Problem(1, "usage", "bad option", "log_level = bad will not do")]) == stage.look()
+    stage.requests.on_config_set(1, ConfigSet(2, "daemon/log_level", "good", 0, 5.0))
+    stage.requests.on_config_set(1, ConfigSet(3, "log_level", "bad", 0, 5.0))
+    assert 2 == len(stage.sent())
+
+
+def test_who_is_too_late_is_told_the_present_version() -> None:
+    stage = Stage()
+    stage.set(1)
+    stage.answered(1, ok=False, version=44, problem="it is at version 44, not 0")
+    assert [Problem(1, "failed", "stale", "it is at version 44, not 0", version=44)] == stage.replies()
