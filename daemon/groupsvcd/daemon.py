@@ -20,7 +20,10 @@ from pathlib import Path
 
 from groupsvc import __version__
 
+from .changes import Changes
 from .config import Config
+from .config.acquired import Acquired
+from .core.effects import Adopt
 from .core.engine import Engine
 from .core.records import NodeRecord, Stored
 from .io import clocks
@@ -35,6 +38,7 @@ from .io.sockets import CannotBind, new_context
 from .io.state_directory import StateDirectory, StateRefused
 from .io.store import Store
 from .io.watch import Watch
+from .observe import log as logs
 from .observe.events import EventWriter
 
 EXIT_CONFIG = 1
@@ -72,9 +76,11 @@ class Daemon:
 
     def __init__(self, config: Config, stack: ExitStack) -> None:
         _allow_many_descriptors()
-        self.config = config
         started_us = clocks.wall_us()
         stored, store = _open_store(config, stack)
+        self.acquired = Acquired(config, stored.options)
+        self.config = config = self.acquired.in_force()
+        self.changes = Changes(config)
         self.incarnation = max(stored.incarnation + 1, started_us)
         if store is not None:
             try:
@@ -97,6 +103,7 @@ class Daemon:
         )
         self.reactor.stop_on_signals()
         self._open_sockets(stack)
+        self._let_options_change(events)
 
     def _open_sockets(self, stack: ExitStack) -> None:
         config = self.config
@@ -139,6 +146,29 @@ class Daemon:
             keys=config.keys,
         )
         self.reactor.attach(self.peers, clients)
+        self.changes.add("limits.clients_max", apply=lambda new: clients.admit(new.limits.clients_max))
+        self.changes.add(
+            "limits.client_queue_frames_max", apply=lambda new: clients.queue(new.limits.client_queue_frames_max)
+        )
+
+    def _let_options_change(self, events: EventWriter | None) -> None:
+        """What the domain says about options is done from here on, and what is asked about them answered."""
+        if self.config.log_level != self.acquired.written.log_level:
+            logs.set_level(self.config.log_level)
+        self.changes.add("log_level", apply=lambda new: logs.set_level(new.log_level))
+
+        def resize(new: Config) -> None:
+            if events is not None:
+                events.resize(new.limits.journal_file_bytes_max, new.limits.journal_files_max)
+
+        self.changes.add("limits.journal_file_bytes_max", "limits.journal_files_max", apply=resize)
+        self.reactor.adopt = self._adopt
+        self.engine.option_lines = self.acquired.lines
+        self.engine.requests.problem_with_option = self.acquired.problem_with
+
+    def _adopt(self, effect: Adopt) -> None:
+        self.acquired.tell(effect.options)
+        self.changes.take(self.acquired.in_force())
 
     def run(self) -> int:
         """Drive the engine until it is stopped; the exit code."""

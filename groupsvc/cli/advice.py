@@ -27,6 +27,8 @@ def _advice(error: GroupServiceError, options: argparse.Namespace) -> str:
             return "a program that joins it forms it; `groupsvc groups` lists those that there are"
         case StaleVersion() if hasattr(options, "group"):
             return f"`groupsvc state {options.group}` shows it"
+        case StaleVersion() if hasattr(options, "if_version"):
+            return f"`groupsvc config get {options.key}` shows it"
         case OutcomeUnknown():
             return f"{_how_to_look(options)} before you try again"
         case TimedOut():
@@ -41,6 +43,8 @@ def _advice(error: GroupServiceError, options: argparse.Namespace) -> str:
 
 def _how_to_look(options: argparse.Namespace) -> str:
     """What shows whether something has happened after all."""
+    if hasattr(options, "if_version") and hasattr(options, "key"):
+        return f"look at `groupsvc config get {options.key}`"
     if not hasattr(options, "group"):
         return "look at `groupsvc status`"
     command = "look-up" if hasattr(options, "form") else "why"

@@ -14,7 +14,16 @@ from collections.abc import Sequence
 from .. import __version__
 from ..errors import GroupServiceError
 from ..sansio.arguments import group_name
-from . import barrier_command, domain_commands, group_changes, group_questions, keygen, lock_commands, watching
+from . import (
+    barrier_command,
+    config_commands,
+    domain_commands,
+    group_changes,
+    group_questions,
+    keygen,
+    lock_commands,
+    watching,
+)
 from .advice import explained
 from .child_process import NotStarted
 from .exit_codes import EXIT_CODES_TEXT, ExitCode, code_of
@@ -85,4 +94,5 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for family in (domain_commands, group_questions, watching, group_changes, lock_commands, barrier_command, keygen):
         family.add(commands)
+    config_commands.add(commands)
     return parser

@@ -39,6 +39,8 @@ from ..wire.client_messages import (
     GroupRecord,
     HandOverAsk,
     LookUpAsk,
+    OptionsAre,
+    OptionsAsk,
     Problem,
     Status,
     StatusAsk,
@@ -120,6 +122,10 @@ class DaemonConnection:
         wait = self._wait(timeout)
         ask = ConfigSet(self._next_id(), key, value, if_version, wait)
         return self._call(ask, ConfigValue, f"set {key!r} over version {if_version}", wait, harmless=False)
+
+    def options(self, *, timeout: float | None = None) -> OptionsAre:
+        """The options of this daemon, and where each value comes from; answered from its memory."""
+        return self._call(OptionsAsk(self._next_id()), OptionsAre, "ask for the options", timeout, harmless=True)
 
     def hand_over(self, to: str, *, timeout: float | None = None) -> None:
         """Make the voter ``to`` name server; returns when it has happened."""

@@ -28,6 +28,9 @@ TIMER_S_MAX = 3600.0
 NUMBER_MAX = 2**40
 """Far beyond any use, and still a number that every part can carry."""
 
+QUEUE_FRAMES_MAX = 1_000_000
+"""Frames waiting for one receiver; a socket takes no number much larger, and memory ends before."""
+
 PREFERENCE_MAX = 1000
 """More voters than that there never are, so each could have its own."""
 
@@ -97,8 +100,9 @@ def judge_numbers(config: Config, note: Note) -> None:
             text = f"= {getattr(config.timers, field.name)!r} must be {TIMER_S_MIN} to {TIMER_S_MAX:.0f} seconds"
             note(f"timers.{field.name}", text)
     for field in attrs.fields(Limits):
-        if not 1 <= getattr(config.limits, field.name) <= NUMBER_MAX:
-            text = f"= {getattr(config.limits, field.name)} must be 1 to {NUMBER_MAX}"
+        most = QUEUE_FRAMES_MAX if field.name.endswith("_queue_frames_max") else NUMBER_MAX
+        if not 1 <= getattr(config.limits, field.name) <= most:
+            text = f"= {getattr(config.limits, field.name)} must be 1 to {most}"
             note(f"limits.{field.name}", text)
     if not 0 <= config.preference <= PREFERENCE_MAX:
         note("preference", f"= {config.preference} must be 0 to {PREFERENCE_MAX}")

@@ -151,6 +151,16 @@ ESSENTIAL: tuple[str, ...] = (
 )
 """What must be the same on every node of a domain: who differs is not let in (``Parameters.essentials``, MSG-13)."""
 
+ACQUIRABLE: tuple[str, ...] = (
+    "log_level",
+    "limits.clients_max",
+    "limits.client_queue_frames_max",
+    "limits.journal_file_bytes_max",
+    "limits.journal_files_max",
+)
+"""What the domain may decide for all its nodes, while they run (``acquired``): matters of taste and of how much, on
+which nothing depends that nodes have promised each other. Each has a part of the daemon that takes a new value."""
+
 
 def environment_name(key: str) -> str:
     """The variable that sets option ``key``."""

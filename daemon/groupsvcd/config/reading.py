@@ -1,6 +1,7 @@
 """Reading a configuration: every problem of a bad file at once.
 
-Values come from three places, the later ones win: the default, the TOML file, the environment. An option
+Values come from three places, the later ones win: the default, the TOML file, the environment (and between the last
+two, once this node has been in a domain, what that says: ``acquired``). An option
 ``lease`` in the table ``timers`` is ``GROUPSVC_TIMERS_LEASE`` in the environment, ``node`` is ``GROUPSVC_NODE``.
 One name is an exception: ``GROUPSVC_ADDRESS`` tells *clients* where the daemon is, so the address for peers is
 ``GROUPSVC_PEER_ADDRESS``.
@@ -12,7 +13,6 @@ go on. ``daemon/config/groupsvcd.example.toml`` says what each option means.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import socket
@@ -32,6 +32,7 @@ from .keys import KEY_TABLES, judge_keys, read_key_file, table_from_text, table_
 from .lines import lines_of_keys
 from .options import ENVIRONMENT_PREFIX, OPTIONS, TABLES, TOP, Config, Limits, environment_name
 from .problems import BadConfig, Problem, did_you_mean
+from .values import fitting, parsed
 
 CLIENT_VARIABLES = frozenset(
     f"GROUPSVC_{name}"
@@ -40,15 +41,6 @@ CLIENT_VARIABLES = frozenset(
     )
 )  # fmt: skip
 """Variables that begin like ours and are meant for others: clients, the command line, and what that runs."""
-
-_WORDS: dict[type, str] = {
-    str: "text",
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number of seconds",
-    list: "a list of texts",
-}
-_TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
 def load(path: Path | None, environment: Mapping[str, str] = os.environ) -> Config:
@@ -133,7 +125,7 @@ class _Reader:
                 self._keys[of_keys[name]] = table_of_keys(of_keys[name], content, self._problem)
             elif name in known:
                 self._from_environment[known[name]] = name
-                self._take(known[name], _parsed(environment[name], OPTIONS[known[name]]))
+                self._take(known[name], parsed(environment[name], OPTIONS[known[name]]))
             else:
                 text = "is the variable of no option" + did_you_mean(name, [*known, voters_name, *of_keys])
                 self._problems.append(Problem("", f"environment {name}", text))
@@ -149,18 +141,15 @@ class _Reader:
 
     def _take(self, key: str, value: Any) -> None:
         kind = OPTIONS[key]
-        if kind is float and type(value) is int:
-            value = float(value)
         if kind is Path and isinstance(value, str):
             if value:
                 self._values[key] = self._base / Path(value).expanduser()
             return
-        if kind is list and isinstance(value, list) and all(isinstance(part, str) for part in value):
-            self._values[key] = tuple(value)
-        elif kind is not list and type(value) is kind and not (isinstance(value, float) and not math.isfinite(value)):
-            self._values[key] = value
+        fits, problem = fitting(kind, value)
+        if problem:
+            self._problem(key, problem)
         else:
-            self._problem(key, f"must be {_WORDS.get(kind, 'a path as text')}, not {value!r}")
+            self._values[key] = fits
 
     def config(self, environment: Mapping[str, str]) -> Config:
         values = {key: value for key, value in self._values.items() if key in TOP}
@@ -210,22 +199,6 @@ class _Reader:
         if key in self._from_environment:
             return f"environment {self._from_environment[key]}"
         return f"{self._file}:{self._lines[key]}" if key in self._lines else self._file
-
-
-def _parsed(text: str, kind: type) -> Any:
-    """What ``text`` from the environment means for an option of ``kind``; the text itself if nothing."""
-    try:
-        if kind is int:
-            return int(text)
-        if kind is float:
-            return float(text)
-    except ValueError:
-        return text
-    if kind is bool:
-        return _TRUTHS.get(text.strip().lower(), text)
-    if kind is list:
-        return [part.strip() for part in text.split(",") if part.strip()]
-    return text
 
 
 def _host_name() -> str:

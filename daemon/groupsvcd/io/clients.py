@@ -163,6 +163,14 @@ class Clients:
     def __len__(self) -> int:
         return len(self._by_number)
 
+    def admit(self, clients_max: int) -> None:
+        """From now on so many may be connected; those who are stay."""
+        self._clients_max = clients_max
+
+    def queue(self, frames: int) -> None:
+        """From now on so many frames may wait for each client."""
+        self.router.setsockopt(zmq.SNDHWM, frames)
+
     # --- In ---------------------------------------------------------------------------------------------
 
     def receive(self, frames_max: int) -> list[Received]:

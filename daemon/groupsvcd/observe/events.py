@@ -78,6 +78,10 @@ class EventWriter:
             self._put_bytes += len(chunk)
             self._queue.put(chunk)
 
+    def resize(self, file_bytes_max: int, files_max: int) -> None:
+        """From now on files are so large and so many; those beyond that many go when the next one begins."""
+        self._file_bytes_max, self._files_max = file_bytes_max, files_max
+
     def close(self, timeout: float = 2.0) -> None:
         """Write what is waiting and end; a disk that hangs is not waited for."""
         self.flush()

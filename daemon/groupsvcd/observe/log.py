@@ -34,3 +34,8 @@ def set_up(node: str, level: str) -> None:
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     logging.raiseExceptions = False  # a closed standard error must not stop a daemon
+
+
+def set_level(level: str) -> None:
+    """From now on everything from ``level`` on."""
+    logging.getLogger().setLevel(level.upper())

@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from groupsvc.drivers.connection import DaemonConnection
+from groupsvc.errors import DaemonUnreachable, Failed, UsageError
+from groupsvc.wire.table_lines import OptionLine
 
 ROOT = Path(__file__).parents[3]
 GATHERED_MAX = 400_000
@@ -90,6 +93,49 @@ def test_what_was_acknowledged_survives_kill_9(start: Start, short_path: Path) -
     with DaemonConnection(daemon.client_address) as connection:
         assert "blue" == connection.config_get("colour").value
         assert connection.welcome.incarnation > before
+
+
+def test_an_option_of_the_domain_is_done_at_once_and_after_a_restart(start: Start, short_path: Path) -> None:
+    """MSG-13. It is in force before the first entry is, from the state directory; the file says otherwise."""
+    text = f'state_directory = "{short_path}/state"\nlog_level = "info"'
+    daemon = start(text)
+    daemon.log_until("ready")
+    with DaemonConnection(daemon.client_address) as connection:
+        with pytest.raises(UsageError, match="is none of debug, info"):
+            connection.config_set("daemon/log_level", "loud", if_version=0)
+        first = connection.config_set("daemon/limits.clients_max", "1", if_version=0).version
+        assert "limits.clients_max is 1 now" in daemon.log_until("clients_max is 1 now")
+        with pytest.raises(Failed, match="takes no more"):
+            DaemonConnection(daemon.client_address)
+        connection.config_set("daemon/limits.clients_max", "", if_version=first)
+        daemon.log_until("clients_max is 1000 now")
+        version = connection.config_set("daemon/log_level", "error", if_version=0).version
+        until = time.monotonic() + 20
+        while (line := _option(connection, "log_level")).version != version:
+            assert time.monotonic() < until
+        assert ("error", "domain") == (line.value, line.source)
+    daemon.process.kill()
+    daemon.ended()
+    daemon = start(text)
+    with _connected_soon(daemon) as connection:
+        line = _option(connection, "log_level")
+    assert ("error", "domain", version) == (line.value, line.source, line.version)
+    daemon.process.send_signal(signal.SIGTERM)
+    assert "ready" not in daemon.ended()[1]
+
+
+def _option(connection: DaemonConnection, key: str) -> OptionLine:
+    return next(line for line in connection.options().options if line.key == key)
+
+
+def _connected_soon(daemon: Daemon) -> DaemonConnection:
+    """It logs nothing by which one could see that it is there."""
+    until = time.monotonic() + 20
+    while True:
+        try:
+            return DaemonConnection(daemon.client_address)
+        except DaemonUnreachable:
+            assert time.monotonic() < until
 
 
 def test_a_second_daemon_is_refused_by_the_state_directory(start: Start, short_path: Path) -> None:
