@@ -23,7 +23,7 @@ SAMPLE = 300
 
 @pytest.mark.timeout(900)  # a minute on two free cores; a shared machine may need far longer
 def test_a_sample_of_seeds_breaks_no_promise_and_goes_everywhere() -> None:
-    """V1-V7, B1-B6, L1-L7, G1-G11, R1-R6, K1, K2, S1, X1; every mark and every nemesis is hit."""
+    """V1-V7, B1-B6, L1-L7, G1-G11, R1-R6, K1, K2, S1, C1, X1; every mark and every nemesis is hit."""
     told = io.StringIO()
     assert 0 == run(Order(seeds=SAMPLE, jobs=2, marks_required=True), told), told.getvalue()
 
@@ -123,8 +123,14 @@ def _before_kinds(seed: int) -> Plan:
 
 def _before_tasks(seed: int) -> Plan:
     """The same before there were tasks, and barriers whose rounds are kept."""
-    plan = draw(seed)
+    plan = _before_options(seed)
     return attrs.evolve(plan, application_habits=attrs.evolve(plan.application_habits, keeps=0.0, ranks=0))
+
+
+def _before_options(seed: int) -> Plan:
+    """The same before clients set options of the daemons."""
+    plan = draw(seed)
+    return attrs.evolve(plan, habits=attrs.evolve(plan.habits, options=0.0))
 
 
 def test_a_ballot_ends_although_no_process_of_the_leader_takes_part() -> None:
@@ -285,7 +291,7 @@ def test_who_is_to_be_replaced_is_replaced_however_often_it_is_tried() -> None:
 
     Its node was new in the group, and what it lacked was not kept any more (942070).
     """
-    assert () == run_plan(draw(942070))[1].failures
+    assert () == run_plan(_before_options(942070))[1].failures
 
 
 CUT_OFF_FAULTS = ("kill-group-servers", "isolate-one", "cut-group-leader")

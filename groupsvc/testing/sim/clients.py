@@ -37,6 +37,7 @@ from groupsvc.wire.client_messages import (
     Welcome,
 )
 from groupsvc.wire.history import EventType
+from groupsvc.wire.option_messages import OPTION_PREFIX
 
 if TYPE_CHECKING:
     from .node import Node
@@ -47,6 +48,9 @@ LOCAL_S = 0.0001
 
 GRACE_S = 1.0
 """How long after its time limit a reply may be missing before the client hangs up."""
+
+OPTIONS = 2
+"""Options of the daemons that are set; with two, one of them can be forgotten for the other."""
 
 MUTATING = frozenset({"form", "config_set", "hand_over"})
 """Calls whose fate is unknown when the daemon dies under them."""
@@ -61,6 +65,7 @@ class Habits:
     timeout_s: float = 3.0
     groups: int = 6
     keys: int = 3
+    options: float = 0.0  # share of what is set and read that is an option of the daemons
     hand_over: float = 0.01  # share of the calls
 
 
@@ -249,12 +254,18 @@ class Clients:
             op = "form" if rng.random() < 0.5 else "look_up"
             client.ask(op, {"group": f"group-{rng.randrange(habits.groups)}"}, timeout)
         elif r < 0.65:
-            client.ask("config_get", {"key": f"key-{rng.randrange(habits.keys)}"}, timeout)
+            client.ask("config_get", {"key": self._draw_key()}, timeout)
         else:
-            key = f"key-{rng.randrange(habits.keys)}"
+            key = self._draw_key()
             client.values += 1
             value = f"{client.name}:{client.values}"
             client.ask("config_set", {"key": key, "value": value, "if_version": client.versions.get(key, 0)}, timeout)
+
+    def _draw_key(self) -> str:
+        rng, habits = self.rng, self.habits
+        if habits.options and rng.random() < habits.options:
+            return f"{OPTION_PREFIX}option-{rng.randrange(OPTIONS)}"
+        return f"key-{rng.randrange(habits.keys)}"
 
     def replied(self, node: Node, connection: int, message: ClientReply, at: float) -> None:
         """A daemon has answered; the bytes are on their way to the application."""

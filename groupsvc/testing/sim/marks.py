@@ -18,7 +18,8 @@ ENGINE_MARKS: tuple[str, ...] = (
     "checkpoint-fetched", "checkpoint-fetched-in-epoch", "checkpoint-taken", "claim-timed-out", "delivered",
     "domain-formed", "down-early", "down_learned", "foreign-domain", "gap-repaired", "isolated",
     "leader-falls-silent", "leader-fetches-log", "leader-port-refused", "leader-silent", "leader-unanswered",
-    "list_installed", "node_down", "node_gone", "node_up", "office", "old-incarnation", "ordered", "promise",
+    "list_installed", "node_down", "node_gone", "node_up", "office", "old-incarnation",
+    "options-acquired", "ordered", "promise",
     "recovered", "rejoined", "repair-answered", "restored", "stable",
     "view_installed", "voter-replaced", "yielded", "yields-to-pinned",
 )  # fmt: skip

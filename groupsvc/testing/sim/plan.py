@@ -69,6 +69,8 @@ def _are_applications_drawn(seed: int) -> bool:
 def draw(seed: int) -> Plan:
     """The plan of a seed."""
     plan = draw_domain(seed)
+    options = random.Random(f"plan of options/{seed}").choice([0.0, 0.3])
+    plan = attrs.evolve(plan, habits=attrs.evolve(plan.habits, options=options))
     if not has_groups(seed):
         return plan
     rng = random.Random(f"plan of groups/{seed}")

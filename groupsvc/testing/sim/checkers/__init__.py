@@ -31,6 +31,7 @@ from .eras import LEASE_DEFAULT, Era, eras
 from .group_streams import GroupStream, split
 from .leaders import l1, l2, l3, l4, l5
 from .leases import l7
+from .options import c1
 from .outdated import set_apart
 from .storage import s1
 from .streams import b1, b2, b3, b4, b6
@@ -63,6 +64,7 @@ ALL: dict[str, Checker] = {
     "L1": l1, "L2": l2, "L3": l3, "L4": l4, "L5": l5, "L7": l7,
     "S1": s1,
     "K1": k1,
+    "C1": c1,
 }  # fmt: skip
 
 GROUPS: dict[str, GroupChecker] = {

@@ -14,6 +14,7 @@ from .domain import DOMAIN, UNSORTED
 from .group_disks import GROUP_DISKS
 from .group_recovery import GROUP_RECOVERY
 from .group_streams import GROUP_STREAMS
+from .options import OPTIONS
 from .tasks import TASKS
 
 __all__ = [
@@ -32,5 +33,5 @@ __all__ = [
 ]
 
 GROUPS: tuple[Planted, ...] = (*GROUP_RECOVERY, *GROUP_STREAMS, *GROUP_DISKS)
-ALL: tuple[Planted, ...] = (*DOMAIN, *GROUPS, *APPLICATIONS, *BARRIERS, *TASKS)
+ALL: tuple[Planted, ...] = (*DOMAIN, *OPTIONS, *GROUPS, *APPLICATIONS, *BARRIERS, *TASKS)
 BY_NAME = {bug.name: bug for bug in (*ALL, UNSORTED)}

@@ -74,6 +74,7 @@ class Planted:
     faults: tuple[str, ...] = ()  # the enemies that show it soonest; () = those of the seed
     voters: int = 0  # 0 = as the seed has it
     stage: Stage | None = None  # of groups; None: the bug is one of the domain
+    options: float = 0.0  # how often clients set options of the daemons
     first_seed: int = 0  # where to begin: a seed that showed it not long ago
 
     def plan(self, seed: int) -> Plan:
@@ -83,6 +84,8 @@ class Planted:
         plan = draw_domain(seed)
         if self.faults:
             plan = attrs.evolve(plan, faults=self.faults, fault_gap_s=2.0)
+        if self.options:
+            plan = attrs.evolve(plan, habits=attrs.evolve(plan.habits, options=self.options))
         if self.voters:
             plan = attrs.evolve(plan, voters=self.voters, nodes=self.voters, parameters_of={})
         return plan
