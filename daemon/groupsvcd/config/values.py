@@ -39,4 +39,9 @@ def fitting(kind: type, value: Any) -> tuple[Any, str]:
         return tuple(value), ""
     if kind is not list and type(value) is kind and not (isinstance(value, float) and not math.isfinite(value)):
         return value, ""
-    return value, f"must be {_WORDS.get(kind, 'a path as text')}, not {value!r}"
+    return value, f"must be {words_for(kind)}, not {value!r}"
+
+
+def words_for(kind: type) -> str:
+    """What an option of ``kind`` is, for people."""
+    return _WORDS.get(kind, "a path as text")

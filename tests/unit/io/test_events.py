@@ -53,6 +53,17 @@ def test_files_are_rotated_by_size_and_the_oldest_go(tmp_path: Path) -> None:
     assert all(file.stat().st_size <= 500 for file in tmp_path.iterdir())
 
 
+def test_files_can_be_made_smaller_and_fewer_while_it_is_written(tmp_path: Path) -> None:
+    events = writer(tmp_path)
+    events.resize(500, 2)
+    for n in range(100):
+        events.write(Journal("stable", seq=n), 1)
+        events.flush()
+    events.close()
+    assert ["n1.abc.1.ndjson", "n1.abc.ndjson"] == sorted(file.name for file in tmp_path.iterdir())
+    assert all(file.stat().st_size <= 500 for file in tmp_path.iterdir())
+
+
 def test_lines_that_could_not_be_written_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     events = writer(tmp_path)
     events._fd, good = 10**6, events._fd
