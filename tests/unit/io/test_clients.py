@@ -194,6 +194,40 @@ def test_one_too_many_is_refused_and_let_in_when_another_has_left(bench: Bench) 
     assert isinstance(bench.answer(fourth), Welcome)
 
 
+def _deaf(bench: Bench) -> None:
+    """An application that says Hello and never reads more than fits into the smallest queue."""
+    made: zmq.Socket[bytes] = bench.context.socket(zmq.DEALER)
+    made.setsockopt(zmq.RCVHWM, 1)
+    made.connect(bench.address)
+    bench.applications.append(made)
+    before = len(bench.clients)
+    made.send(request_frame(Hello(1, 1, 1, "deaf")))
+    assert bench.loop.until(lambda: len(bench.clients) > before, bench.receive)
+
+
+def _waiting_for(bench: Bench, number: int) -> int:
+    """How many frames that its machine did not take wait for a client before it is given up."""
+    sent = 0
+    while number not in bench.clients._given_up:
+        bench.clients.reply(ReplyToClient(number, Problem(1, "failed", "long", "x" * 100_000)))
+        bench.clients.flush()
+        sent += 1
+    return sent
+
+
+def test_how_many_may_connect_and_how_much_may_wait_for_each_can_change(bench: Bench) -> None:
+    """MSG-13: at once, also for those who are connected already."""
+    _deaf(bench)
+    _deaf(bench)
+    bench.clients.admit(2)
+    third = bench.application()
+    third.send(request_frame(Hello(1, 1, 1, "third")))
+    assert isinstance(bench.answer(third), Problem)
+    short = _waiting_for(bench, 1)
+    bench.clients.queue(200)
+    assert _waiting_for(bench, 2) > short + 100
+
+
 def _say_hello_and_many_things(address: str, count: int) -> None:
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     application = context.socket(zmq.DEALER)
