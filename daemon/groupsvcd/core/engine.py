@@ -109,6 +109,7 @@ class Engine:
             self._handlers |= self.voter.handlers()
         self._newest: dict[str, int] = {}  # incarnations of the other nodes: what is lower is dropped
         self._seen: dict[str, int] = {}  # the highest that was ever seen in a frame
+        self._called_by: dict[str, int] = {}  # with which a voter called us as name server
 
     @property
     def incarnation(self) -> int:
@@ -259,14 +260,19 @@ class Engine:
                 self._newest[entry.name] = max(entry.incarnation, self._newest.get(entry.name, 0))
 
     def _on_unwelcome(self, sender: Sender, message: Unwelcome) -> None:
+        if message.only not in (None, (self.turn.node, self.incarnation)):
+            return
         self.trouble.note(sender.name, message.reason)
         self.member.on_unwelcome(message)
 
     def _on_goodbye(self, sender: Sender, message: Goodbye) -> None:
-        self.member.lose_leader(sender.name)
         self.sessions.desk.hosts.on_goodbye(sender.name, sender.incarnation)
-        if self.voter is not None:
-            self.voter.on_goodbye(sender.name, sender.incarnation)
+        if self._called_by.get(sender.name, sender.incarnation) == sender.incarnation:  # no other with its name
+            self.member.lose_leader(sender.name)
+            if self.voter is not None:
+                self.voter.lose_leader(sender.name)
+        if self.voter is not None and self.voter.roster is not None:
+            self.voter.roster.on_goodbye(sender.name, sender.incarnation)
 
     def _on_leader_alive(self, sender: Sender, message: LeaderAlive) -> None:
         if sender.name not in self._voters:
@@ -274,6 +280,7 @@ class Engine:
         voter = self.voter
         if voter is not None and not voter.on_leader_alive(sender.name, message):
             return
+        self._called_by[sender.name] = sender.incarnation
         self.member.on_leader_alive(sender.name, message, voter.backing_id if voter is not None else "")
         self.requests.on_leader()
 

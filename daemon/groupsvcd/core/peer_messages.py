@@ -95,6 +95,7 @@ class Unwelcome(PeerMessage, tag=int(Kind.UNWELCOME)):
     here: str = ""
     there: str = ""
     parameters: tuple[str, ...] = ()
+    only: NodeId | None = None  # all hear it, and it is for this one
 
 
 class NodeListAsk(PeerMessage, tag=int(Kind.NODE_LIST_ASK)):

@@ -10,7 +10,17 @@ import itertools
 
 from groupsvcd.core.domain.commands import VoterReplaced, decode_command
 from groupsvcd.core.events import PeerFrame
-from groupsvcd.core.peer_messages import LeaderAlive, Open, Opened, PeerMessage, Promised, RepairAsk, Yield
+from groupsvcd.core.peer_messages import (
+    Goodbye,
+    LeaderAlive,
+    Open,
+    Opened,
+    PeerMessage,
+    Promised,
+    RepairAsk,
+    Unwelcome,
+    Yield,
+)
 from groupsvcd.core.stream.entries import decode_entry
 from tests.unit.core.trio import Disk, Trio
 
@@ -176,15 +186,15 @@ def test_a_second_machine_with_the_name_of_a_voter_that_is_up_is_turned_away() -
     Both machines are C to the others, so the new one is played by its frames alone: they come from a stage of its own.
     """
     trio = Trio.in_service()
-    incarnation = trio.engines["C"].incarnation
-    clone = Trio()
+    incarnation, address = trio.engines["C"].incarnation, trio.addresses["A", "C"]
+    clone = Trio(of={"C": {"address": "elsewhere"}})
     clone.now = trio.now
     clone.disks["C"] = Disk("disk-C2")
     clone._incarnations = itertools.count(90_000)
     clone.boot("C")
     for _ in range(100):
-        for sent in [sent for sent in trio.sent if sent.receiver == "C" or isinstance(sent.message, LeaderAlive)]:
-            if sent.sender != "C":
+        for sent in [sent for sent in trio.sent if sent.receiver == "C" and sent.sender != "C"]:
+            if isinstance(sent.message, LeaderAlive | Unwelcome) or trio.addresses[sent.sender, "C"] == "elsewhere":
                 clone.step("C", _frame(trio, sent.sender, sent.message))
         trio.forget_the_past()
         clone.run(0.05)
@@ -196,7 +206,20 @@ def test_a_second_machine_with_the_name_of_a_voter_that_is_up_is_turned_away() -
     assert node is not None
     assert (incarnation, "up", "disk-C") == (node.incarnation, node.status, node.state_id)
     assert not trio.status("C").suspended
+    assert address == trio.addresses["A", "C"], "what is meant for C still goes to it"
     assert "a voter C is up with another state directory" in clone.status("C").trouble
+    assert "" == trio.status("B").trouble == trio.status("C").trouble, "nobody else takes that for its own"
+
+
+def test_when_the_second_machine_goes_nobody_believes_that_the_first_has_gone() -> None:
+    """It says goodbye under the name of the name server, with an incarnation of its own."""
+    trio = Trio.in_service()
+    second = trio.engines["A"].incarnation + 90_000
+    for name in "BC":
+        trio.step(name, PeerFrame("A", second, trio.engines["A"].domain, (Goodbye(),)))
+    trio.run(0.5)
+    assert [] == [line for line in trio.journal if line.op in ("canvass", "won")]
+    assert "A" == trio.status("B").name_server == trio.status("C").name_server
 
 
 def test_what_a_lost_disk_held_does_not_count_once_its_successor_was_heard() -> None:

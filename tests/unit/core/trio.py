@@ -181,6 +181,7 @@ class Trio:
         self.halted: dict[str, str] = {}
         self.adopted: dict[str, list[tuple[tuple[str, str, int], ...]]] = {}
         self.waiting_writes: dict[str, list[Callable[[], None]]] = {}  # of the disks that hang
+        self.addresses: dict[tuple[str, str], str] = {}  # who has a link to whom, at which address
         self._listens: set[tuple[str, str]] = set()  # who hears whose multicasts ...
         self._topics: set[tuple[str, bytes]] = set()  # ... and on which topics
         self._cut: set[tuple[str, str]] = set()
@@ -218,8 +219,9 @@ class Trio:
         disk.incarnation = max(disk.incarnation + 1, next(self._incarnations))
         addresses = {voter: f"at:{voter}" for voter in self.voters}
         values: dict[str, Any] = {"voters": self.voters, "voter_addresses": addresses, "durable": True}
+        values["address"] = f"at:{name}"
         values |= {**self.parameters, **self.parameters_of.get(name, {})}
-        parameters = Parameters(node=name, address=f"at:{name}", **values)
+        parameters = Parameters(node=name, **values)
         engine = Engine(parameters, disk.stored(), disk.incarnation, Random(f"{name}/{self._lives[name]}"))
         self.engines[name] = engine
         self._execute(name, engine.start(self.now))
@@ -350,9 +352,11 @@ class Trio:
 
     def _change_links(self, name: str, effect: Connect | Disconnect | Subscribe | Unsubscribe) -> None:
         if isinstance(effect, Connect):
+            self.addresses[name, effect.node] = effect.address
             change = self._listens.add if effect.listen else self._listens.discard
             change((name, effect.node))
         elif isinstance(effect, Disconnect):
+            self.addresses.pop((name, effect.node), None)
             self._listens.discard((name, effect.node))
         elif isinstance(effect, Subscribe):
             self._topics.add((name, effect.topic))

@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ..links import OFFICE, Links
 from ..parameters import Parameters
-from ..peer_messages import Alive, PeerMessage, Register, Suspect, Unwelcome
+from ..peer_messages import DOMAIN_TOPIC, Alive, PeerMessage, Register, Suspect, Unwelcome
 from ..turn import Turn
 from ..views import NodeId
 from .commands import AnyCommand, NodeDown, NodeGone, NodeUp, VoterReplaced
@@ -60,14 +62,24 @@ class Roster:
 
     def on_register(self, sender: str, incarnation: int, register: Register) -> None:
         """A node wants to be in the list with this incarnation."""
-        self.reach(sender, register.address)
         node = self.directory.nodes.get(sender)
         refusal = self._refusal(sender, incarnation, node, register)
         if refusal is not None:
-            self.turn.send(sender, refusal)
+            self._refuse(sender, incarnation, register.address, refusal)
             self.turn.journal("unwelcome", epoch=self.epoch, name=sender, reason=refusal.reason)
-        elif node is None or incarnation > node.incarnation:
+            return
+        self.reach(sender, register.address)
+        if node is None or incarnation > node.incarnation:
             self.let_in(sender, incarnation, register)
+
+    def _refuse(self, name: str, incarnation: int, address: str, refusal: Unwelcome) -> None:
+        """Say so. The way to a name leads to the node that is up; a second machine hears what is said to all."""
+        node = self.directory.nodes.get(name)
+        if node is not None and node.status == UP and node.incarnation != incarnation and node.address != address:
+            self.turn.publish(DOMAIN_TOPIC, msgspec.structs.replace(refusal, only=(name, incarnation)))
+            return
+        self.reach(name, address)
+        self.turn.send(name, refusal)
 
     def _refusal(self, sender: str, incarnation: int, node: Node | None, register: Register) -> Unwelcome | None:
         found = difference(self.turn.node, self._parameters.essentials(), sender, register.essentials)
@@ -90,15 +102,16 @@ class Roster:
     def on_old_incarnation(self, sender: str, incarnation: int, messages: tuple[PeerMessage, ...]) -> None:
         """Somebody speaks under an incarnation below the newest one: tell him, or he would wait for ever."""
         node = self.directory.nodes.get(sender)
+        if node is None:
+            return
         for message in messages:
-            if isinstance(message, Register):
-                self.reach(sender, message.address)
-            elif not isinstance(message, Alive):
+            if not isinstance(message, Register | Alive):
                 continue
-            if node is not None and self.directory.is_retired(message.state_id):
-                self.turn.send(sender, self._retired(sender, message.state_id))
-            elif node is not None and incarnation < node.incarnation:
-                self.turn.send(sender, too_old(sender, incarnation, node))
+            address = message.address if isinstance(message, Register) else node.address
+            if self.directory.is_retired(message.state_id):
+                self._refuse(sender, incarnation, address, self._retired(sender, message.state_id))
+            elif incarnation < node.incarnation:
+                self._refuse(sender, incarnation, address, too_old(sender, incarnation, node))
 
     def _retired(self, name: str, state_id: str) -> Unwelcome:
         reason = f"the state directory of {name} was replaced by another one; start it with an empty one"

@@ -386,12 +386,10 @@ class Voter:
 
     # For several.
 
-    def on_goodbye(self, sender: str, incarnation: int) -> None:
-        """A node stops on purpose."""
-        if sender == self.election.leader and self.election.state is State.LEADER_KNOWN:
+    def lose_leader(self, node: str) -> None:
+        """This node stops on purpose."""
+        if node == self.election.leader and self.election.state is State.LEADER_KNOWN:
             self.election.lose_leader()
-        if self.roster is not None:
-            self.roster.on_goodbye(sender, incarnation)
 
     def on_port_refused(self, node: str) -> None:
         """Nothing listens at the node's address."""
