@@ -20,7 +20,7 @@ from pathlib import Path
 
 from groupsvc import __version__
 
-from .changes import Changes
+from .changes import Changed, Changes
 from .config import Config
 from .config.acquired import Acquired
 from .core.effects import Adopt
@@ -169,6 +169,11 @@ class Daemon:
     def _adopt(self, effect: Adopt) -> None:
         self.acquired.tell(effect.options)
         self.changes.take(self.acquired.in_force())
+
+    def take(self, written: Config) -> Changed:
+        """File and environment say this now; what the domain says stands above the file as before."""
+        self.acquired.written = written
+        return self.changes.take(self.acquired.in_force())
 
     def run(self) -> int:
         """Drive the engine until it is stopped; the exit code."""

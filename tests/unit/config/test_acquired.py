@@ -108,6 +108,13 @@ def test_every_option_has_a_line_that_says_whose_it_is(tmp_path: Path) -> None:
     assert set(ESSENTIAL) == {key for key, line in lines.items() if line.kind == "essential"}
 
 
+def test_a_file_that_is_read_again_does_not_overrule_the_domain(tmp_path: Path) -> None:
+    acquired = Acquired(written(tmp_path), said(log_level="debug"))
+    acquired.written = written(tmp_path, 'log_level = "error"\n[limits]\nclients_max = 6\n')
+    made = acquired.in_force()
+    assert ("debug", 6) == (made.log_level, made.limits.clients_max)
+
+
 def test_a_change_is_applied_where_somebody_can_and_named_where_nobody_can(tmp_path: Path) -> None:
     own = written(tmp_path)
     changes, heard = Changes(own), []

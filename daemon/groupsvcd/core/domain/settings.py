@@ -15,6 +15,7 @@ with its version, so that whoever has seen an older one still loses.
 
 from __future__ import annotations
 
+from bisect import insort
 from typing import NamedTuple
 
 from groupsvc.wire.limits import CONFIG_KEY_CHARS_MAX, CONFIG_VALUE_BYTES_MAX
@@ -40,7 +41,8 @@ class Settings:
     def __init__(self, stored: tuple[tuple[str, str, int], ...] = ()) -> None:
         self._settings = {key: Setting(value, version) for key, value, version in stored}
         self._bytes = sum(_size(key, setting.value) for key, setting in self._settings.items())
-        self.options_version = max((version for _, _, version in self.options_since(0)), default=0)
+        self._options = sorted(key for key in self._settings if key.startswith(OPTION_PREFIX))
+        self.options_version = max((self._settings[key].version for key in self._options), default=0)
 
     def get(self, key: str) -> Setting:
         """The setting; version 0 if there is none."""
@@ -66,22 +68,20 @@ class Settings:
     def _problem_with_option(self, command: SetConfig) -> str:
         if len(command.value.encode()) > OPTION_VALUE_BYTES_MAX:
             return f"the value of option {shown(command.key)} takes more than {OPTION_VALUE_BYTES_MAX} bytes"
-        if self.get(command.key) is UNSET and len(self.options_since(0)) >= OPTIONS_MAX:
+        if self.get(command.key) is UNSET and len(self._options) >= OPTIONS_MAX:
             return f"the domain has {OPTIONS_MAX} options; no more fit"
         return ""
 
     def options_since(self, since: int) -> tuple[tuple[str, str, int], ...]:
         """(key, value, version) of every option of the daemons that was set after entry ``since``, by key."""
-        return tuple(
-            (key, *setting)
-            for key, setting in sorted(self._settings.items())
-            if key.startswith(OPTION_PREFIX) and setting.version > since
-        )
+        return tuple((key, *self._settings[key]) for key in self._options if self._settings[key].version > since)
 
     def set(self, command: SetConfig, seq: int) -> None:
         """Entry ``seq`` sets the value."""
         if command.key.startswith(OPTION_PREFIX):
             self.options_version = seq
+            if command.key not in self._settings:
+                insort(self._options, command.key)
         self._bytes = self._bytes_with(command)
         self._settings[command.key] = Setting(command.value, seq)
 
