@@ -35,9 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = _parser().parse_args(argv)
     except SystemExit as end:  # --help, --version, or a wrong command line; argparse has said which
         return end.code if isinstance(end.code, int) else EXIT_USAGE
-    path = arguments.config or os.environ.get("GROUPSVC_CONFIG")
+    named = arguments.config or os.environ.get("GROUPSVC_CONFIG")
+    path = Path(named) if named else None
     try:
-        config = configuration.load(Path(path) if path else None)
+        config = configuration.load(path)
     except configuration.BadConfig as bad:
         for problem in bad.problems:
             print(f"groupsvcd: {problem}", file=sys.stderr)
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.check_config:
         return _report(config)
     logs.set_up(config.node, config.log_level)
-    return daemon.run(config)
+    return daemon.run(config, reread=lambda: configuration.load(path))
 
 
 def _parser() -> argparse.ArgumentParser:

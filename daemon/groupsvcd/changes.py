@@ -21,6 +21,12 @@ from .config.acquired import value_of, with_value
 
 Apply = Callable[[Config], object]
 
+FREE = ("voters", "node_keys", "client_keys", "keys")
+"""What is no single option: tables with names of the operator's, and what is in the key file. Not told to the log."""
+
+NAMES = {"keys": "key_file"}
+"""What an operator knows it by, if not the same."""
+
 log = logging.getLogger(__name__)
 
 
@@ -41,14 +47,14 @@ class Changes:
 
     def add(self, *options: str, apply: Apply) -> None:
         """``options`` can change, by this function; one in a table is written with it: ``limits.clients_max``."""
-        unknown = [option for option in options if option not in OPTIONS]
+        unknown = [option for option in options if option not in OPTIONS and option not in FREE]
         if unknown:
             raise ValueError(f"{', '.join(unknown)}: no such option")
         self._parts.append((frozenset(options), apply))
 
     def take(self, new: Config) -> Changed:
         """What differs and can change does; the rest stays as it is until the daemon is started anew."""
-        differing = [key for key in OPTIONS if value_of(new, key) != value_of(self.config, key)]
+        differing = [key for key in (*OPTIONS, *FREE) if value_of(new, key) != value_of(self.config, key)]
         applied: set[str] = set()
         for options, apply in self._parts:
             mine = options.intersection(differing)
@@ -58,8 +64,9 @@ class Changes:
             self.config = with_value(self.config, key, value_of(new, key))
         done = tuple(key for key in differing if key in applied)
         for key in done:
-            log.info("%s is %s now", key, value_of(new, key))
-        return Changed(done, tuple(key for key in differing if key not in applied))
+            log.info("%s is %s now", key, value_of(new, key) if key not in FREE else "another one")
+        left = dict.fromkeys(NAMES.get(key, key) for key in differing if key not in applied)
+        return Changed(done, tuple(left))
 
     def _is_applied(self, apply: Apply, new: Config, options: frozenset[str]) -> bool:
         try:

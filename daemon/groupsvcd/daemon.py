@@ -14,6 +14,7 @@ import logging
 import os
 import random
 import resource
+import signal
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -32,6 +33,7 @@ from .io.complaints import Complaints
 from .io.journal import Journal
 from .io.keys import CLIENTS, NODES, Doorkeeper, PeerKeys
 from .io.measure import measured_priority
+from .io.notify import Condition, supervision
 from .io.peers import Peers
 from .io.reactor import EXIT_DISK, EXIT_OK, Reactor
 from .io.sockets import CannotBind, new_context
@@ -40,6 +42,7 @@ from .io.store import Store
 from .io.watch import Watch
 from .observe import log as logs
 from .observe.events import EventWriter
+from .reload import read_again
 
 EXIT_CONFIG = 1
 EXIT_STATE = 4
@@ -53,13 +56,21 @@ looks at everything only when a quarter of it is new, that does not come often w
 log = logging.getLogger("groupsvcd")
 
 
-def run(config: Config, inside: Callable[[Daemon], object] | None = None) -> int:
-    """Be the daemon of ``config``, with the programs that ``inside`` puts in, until it is stopped; the exit code."""
+def run(
+    config: Config,
+    inside: Callable[[Daemon], object] | None = None,
+    *,
+    reread: Callable[[], Config] | None = None,
+) -> int:
+    """Be the daemon of ``config``, with the programs that ``inside`` puts in, until it is stopped; the exit code.
+
+    ``reread`` gives the configuration as it is now, for SIGHUP, or ``BadConfig``.
+    """
     for warning in config.warnings():
         log.warning("%s", warning)
     try:
         with ExitStack() as stack:
-            daemon = Daemon(config, stack)
+            daemon = Daemon(config, stack, reread or (lambda: config))
             if inside is not None:
                 inside(daemon)
             return daemon.run()
@@ -74,8 +85,9 @@ def run(config: Config, inside: Callable[[Daemon], object] | None = None) -> int
 class Daemon:
     """Everything of one daemon; what it holds is given back when ``stack`` is closed."""
 
-    def __init__(self, config: Config, stack: ExitStack) -> None:
+    def __init__(self, config: Config, stack: ExitStack, reread: Callable[[], Config]) -> None:
         _allow_many_descriptors()
+        self._reread = reread
         started_us = clocks.wall_us()
         stored, store = _open_store(config, stack)
         self.acquired = Acquired(config, stored.options)
@@ -104,6 +116,9 @@ class Daemon:
         self.reactor.stop_on_signals()
         self._open_sockets(stack)
         self._let_options_change(events)
+        self._supervision = supervision(os.environ, os.getpid(), self._condition, clocks.now)
+        self.reactor.supervised_by(self._supervision)
+        self.reactor.on_signal(signal.SIGHUP, self._read_again)
 
     def _open_sockets(self, stack: ExitStack) -> None:
         config = self.config
@@ -115,6 +130,10 @@ class Daemon:
             doors = {NODES: config.node_keys, CLIENTS: config.client_keys}
             doorkeeper = Doorkeeper(context, doors=doors, watch=self.watch, complaints=self._complaints)
             stack.callback(doorkeeper.close)
+            self.changes.add(
+                "node_keys", "client_keys",
+                apply=lambda new: doorkeeper.change({NODES: new.node_keys, CLIENTS: new.client_keys}),
+            )  # fmt: skip
         self.peers: Peers | None = None
         if config.address:
             self.peers = Peers(
@@ -131,6 +150,9 @@ class Daemon:
                 keys=peer_keys,
             )
             stack.callback(self.peers.close)
+            peers = self.peers
+            if peer_keys is not None:
+                self.changes.add("node_keys", apply=lambda new: peers.change_keys(new.node_keys))
         _make_socket_directory(config.client_address)
         engine = self.engine
         clients = Clients(
@@ -156,6 +178,7 @@ class Daemon:
         if self.config.log_level != self.acquired.written.log_level:
             logs.set_level(self.config.log_level)
         self.changes.add("log_level", apply=lambda new: logs.set_level(new.log_level))
+        self.changes.add("form_without", apply=lambda new: None)  # only the first formation asks, once
 
         def resize(new: Config) -> None:
             if events is not None:
@@ -194,6 +217,8 @@ class Daemon:
         gc.freeze()
         gc.set_threshold(*GARBAGE_THRESHOLDS)
         exit_code = reactor.run()
+        if self._supervision is not None:
+            self._supervision.stopping(f"ending with exit code {exit_code}")
         if exit_code == EXIT_OK:
             reactor.say_goodbye()
         reactor.close(exit_code)
@@ -202,6 +227,28 @@ class Daemon:
             logging.shutdown()
             os._exit(EXIT_DISK)  # closing the database would sync once more what must not be tried again
         return exit_code
+
+    # --- Asked from outside ---
+
+    def _read_again(self) -> None:
+        log.info("reading the configuration again on SIGHUP")
+        if self._supervision is not None:
+            self._supervision.reloading()
+        read_again(self._reread, self.take)
+        if self._supervision is not None:
+            self._supervision.reloaded()
+
+    def _condition(self) -> Condition:
+        """How this daemon is, for who supervises it."""
+        engine = self.engine
+        member = engine.member
+        if member.isolated:
+            trouble = engine.trouble.in_words
+            return Condition(False, f"waits to be let in: {trouble}" if not member.was_in else f"suspended: {trouble}")
+        up = sum(1 for entry in member.nodes.values() if entry.status == "up")
+        return Condition(
+            True, f"in the domain: name server is {engine.trouble.leader or 'not known'}, {up} nodes are up"
+        )
 
 
 def _open_store(config: Config, stack: ExitStack) -> tuple[Stored, Store | None]:
@@ -232,7 +279,9 @@ def _events(config: Config, boot: int) -> EventWriter | None:
 
 def _allow_many_descriptors() -> None:
     """Take what the system allows: a peer costs five descriptors, and the usual soft limit is for small programs."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    present, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if present == most:
+        return
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     except (OSError, ValueError) as error:

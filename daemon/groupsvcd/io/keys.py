@@ -34,7 +34,7 @@ ZAP_VERSION = b"1.0"
 QUESTION_PARTS = 7
 WELCOME = b"200"
 NOT_NOW = b"300"
-"""Cut off without a word. A node tries again, and gets in when its key has been listed and this daemon started anew."""
+"""Cut off without a word. A node tries again, and gets in when its key has been listed."""
 NEVER = b"400"
 """Cut off with a word. A program is told that its key is refused; a ZeroMQ socket that was told so gives up."""
 
@@ -53,16 +53,20 @@ class Doorkeeper:
     """The ZAP handler of the daemon."""
 
     def __init__(self, context: Context, *, doors: Mapping[str, Names], watch: Watch, complaints: Complaints) -> None:
-        self._names = {
-            door.encode(): {z85.decode(key): name.encode() for name, keys in names.items() for key in keys}
-            for door, names in doors.items()
-        }
+        self.change(doors)
         self._watch = watch
         self._complaints = complaints
         self._asked = sockets.new_socket(context, zmq.REP, send_queue=0, receive_queue=0)
         self._asked.bind(ZAP_ADDRESS)
         watch.add(sockets.fd_of(self._asked), self.run)
         self.run()  # a socket tells of what comes only when it was once found empty
+
+    def change(self, doors: Mapping[str, Names]) -> None:
+        """From now on these are welcome. Who is in already stays until its connection ends."""
+        self._names = {
+            door.encode(): {z85.decode(key): name.encode() for name, keys in names.items() for key in keys}
+            for door, names in doors.items()
+        }
 
     def run(self) -> None:
         """Answer everybody who waits."""

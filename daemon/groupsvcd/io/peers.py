@@ -42,7 +42,7 @@ from ..core.peer_messages import DOMAIN_TOPIC, TOPIC_BYTES
 from . import sockets
 from .addresses import multicast_address, problem_with_peer_address
 from .complaints import Complaints
-from .keys import NODES, PeerKeys, proven_name
+from .keys import NODES, Names, PeerKeys, proven_name
 from .large_frames import LargeFrames
 from .probes import Probes
 from .sockets import NOBLOCK, Context, Socket, has_more
@@ -114,6 +114,7 @@ class Peers:
         self._queue_frames = queue_frames
         self._may_leave = insecure or keys is not None
         self._keys = keys
+        self._without_key: dict[str, tuple[str, bool]] = {}  # whom we cannot reach until it is listed
         self._clock = clock
         self._peers: dict[str, _Peer] = {}
         self._heard: dict[str, str] = {}  # whom we listen to, and where their multicasts come from
@@ -170,6 +171,7 @@ class Peers:
             return
         if self._keys is not None and node not in self._keys.nodes:
             self._complaints.note("no key", f"{node} cannot be reached: there is no key of it in [node_keys]")
+            self._without_key[node] = (address, listen)
             return
         self._listen(node, multicast_address(address) if listen or node in self._voters else None)
         peer, key = self._peers.get(node), 0
@@ -191,10 +193,36 @@ class Peers:
 
     def disconnect(self, node: str) -> None:
         """Nothing is sent to ``node`` any more, and its multicasts are not heard; voters stay as they are."""
+        self._without_key.pop(node, None)
         peer = self._peers.get(node)
         if peer is not None and node not in self._voters:
             self._listen(node, None)
             self._hang_up(node, peer)
+
+    def change_keys(self, nodes: Names) -> None:
+        """The table of keys is another one: who is new in it is connected to, who is out of it is not heard any more.
+
+        Of a node that has changed its key the new one is expected, from now on or, while both are listed, when the one
+        that worked does not work any longer.
+        """
+        if self._keys is None:
+            return
+        before, self._keys = self._keys.nodes, attrs.evolve(self._keys, nodes=nodes)
+        for node, peer in list(self._peers.items()):
+            expected, keys = before[node][peer.key], nodes.get(node, ())
+            if not keys:
+                self._without_key[node] = (peer.address, node in self._heard)
+                self._heard.pop(node, None)
+                if self._apart is not None:
+                    self._apart.forget(node)
+                self._hang_up(node, peer)
+            elif expected in keys:
+                peer.key = keys.index(expected)
+            else:
+                self._expect(node, peer, 0)
+        waiting, self._without_key = self._without_key, {}
+        for node, (address, listen) in waiting.items():
+            self.connect(node, address, listen=listen)
 
     def subscribe(self, topic: bytes) -> None:
         """Hear multicasts on ``topic`` from everybody we listen to."""
@@ -321,7 +349,7 @@ class Peers:
         """Whether a frame is from whom it says; ``proven``: whose key its connection has."""
         claimed = claimed_sender(frame)
         if claimed == proven:
-            return True
+            return self._keys is None or proven.decode() in self._keys.nodes  # it may have been taken out meanwhile
         who, says = proven.decode() or "nobody known", claimed.decode(errors="replace")
         self._complaints.note("false name", f"a frame from {who} says that it is from {says!r}; it was dropped")
         return False
@@ -353,13 +381,19 @@ class Peers:
         self._complaints.note("not let in", f"{text} (or it was just ending)")
         if len(keys) == 1:
             return
-        peer.key, peer.tried_since = (peer.key + 1) % len(keys), now
+        peer.tried_since = now
+        self._expect(node, peer, (peer.key + 1) % len(keys))
+
+    def _expect(self, node: str, peer: _Peer, key: int) -> None:
+        """Connect anew, to who has this one of the keys of ``node``."""
+        assert self._keys is not None
+        peer.key = key
         peer.dealer.disconnect(peer.address)
-        curve.expect(peer.dealer, keys[peer.key])
+        curve.expect(peer.dealer, self._keys.nodes[node][key])
         peer.dealer.connect(peer.address)
         heard = self._heard.get(node)
         if heard is not None and self._apart is not None:
-            self._apart.listen(node, heard, keys[peer.key])
+            self._apart.listen(node, heard, self._keys.nodes[node][key])
 
     def _listen(self, node: str, endpoint: str | None) -> None:
         """Hear the multicasts of ``node`` from ``endpoint`` and from nowhere else.

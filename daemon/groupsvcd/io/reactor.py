@@ -42,6 +42,7 @@ from . import clocks
 from .clients import Clients, Gone
 from .complaints import Complaints
 from .journal import Journal
+from .notify import Supervision
 from .outbox import Outbox
 from .peers import EVERYTHING, Peers
 from .sockets import GOODBYE_LINGER_MS
@@ -122,6 +123,8 @@ class Reactor:
         self._deadline = -math.inf  # of the engine, when it was last asked
         self._ask_deadline_at = -math.inf
         self._has_signals = False
+        self._on_signal: dict[int, Callable[[], None]] = {}
+        self._supervision: Supervision | None = None
         self._unsynced: deque[fx.Persist] = deque()
         self._refused: deque[str] = deque()
         self._calls: deque[Callable[[], None]] = deque()
@@ -179,6 +182,15 @@ class Reactor:
         signal.set_wakeup_fd(self._wake_signal.fileno(), warn_on_full_buffer=False)
         self._has_signals = True
 
+    def on_signal(self, number: signal.Signals, action: Callable[[], None]) -> None:
+        """From now on this signal means ``action``, done in the thread of ``run`` between two steps of the engine."""
+        self._on_signal[number] = action
+        signal.signal(number, lambda *_: None)
+
+    def supervised_by(self, supervision: Supervision | None) -> None:
+        """Somebody is to hear, after rounds that really ended, that this one runs and how it is."""
+        self._supervision = supervision
+
     def stop(self, exit_code: int = EXIT_OK) -> None:
         """End ``run`` after this round."""
         if self._exit is None:
@@ -191,6 +203,8 @@ class Reactor:
             self._settle()
             while self._exit is None:
                 self._round(dict(self._poller.poll(self._wait_ms())))
+                if self._supervision is not None and self._clock() >= self._supervision.due:
+                    self._supervision.attend()
         except Exception:
             log.exception("the engine or its driver broke; stopping, so that a fresh start can recover")
             return EXIT_HALTED
@@ -234,6 +248,8 @@ class Reactor:
             deadline = min(deadline, self._peers.probes.deadline)
         if self._clients is not None:
             deadline = min(deadline, self._clients.deadline)
+        if self._supervision is not None:
+            deadline = min(deadline, self._supervision.due)
         if deadline <= now:
             return 0  # also for -inf: a client that was given up while its replies were sent
         return math.ceil(min(deadline - now, WAIT_S_MAX) * 1000)
@@ -421,3 +437,5 @@ class Reactor:
             if number in (signal.SIGTERM, signal.SIGINT):
                 log.info("stopping on %s", signal.Signals(number).name)
                 self.stop()
+            elif number in self._on_signal:
+                self._on_signal[number]()
