@@ -88,6 +88,10 @@ class Busy(Failed):
     """Another ballot runs, or too many wait; with ``on_busy="queue"`` a proposal waits for its turn."""
 
 
+class Draining(Failed):
+    """The node is about to end and begins nothing new: use the daemon of another one, or wait until it is back."""
+
+
 class NotAMember(Failed):
     """Whoever is needed for this is no provider of the group (any more)."""
 

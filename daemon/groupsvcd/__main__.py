@@ -2,7 +2,7 @@
 
 Each kind of refusal has an exit code of its own, so that a supervisor can tell "try again" from "a person must look":
 
-    0  stopped on request (SIGTERM, SIGINT), or the answer to --check-config, --version, --help
+    0  stopped on request (SIGTERM, SIGINT) or drained (SIGUSR2), or the answer to --check-config, --version, --help
     1  the configuration is bad, or an address cannot be listened at
     2  the command line is wrong
     3  the engine halted, or an invariant broke; a restart is right
@@ -54,7 +54,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="groupsvcd",
         description="The groupsvc daemon of this node.",
         epilog="Without a configuration it is a domain of one, kept in memory. Every option can also be set as"
-        " GROUPSVC_… in the environment. Exit codes: 0 stopped on request, 1 bad configuration or address in use,"
+        " GROUPSVC_… in the environment. SIGHUP reads the configuration again, SIGUSR2 hands over what this node leads"
+        " and ends, SIGTERM ends. Exit codes: 0 stopped on request or drained, 1 bad configuration or address in use,"
         " 2 wrong command line, 3 halted, 4 state directory refused, 5 disk error.",
     )
     parser.add_argument("--config", metavar="FILE", help="configuration in TOML (default: $GROUPSVC_CONFIG, else none)")

@@ -20,6 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from groupsvc import __version__
+from groupsvc.wire.limits import DRAIN_S
 
 from .changes import Changed, Changes
 from .config import Config
@@ -119,6 +120,7 @@ class Daemon:
         self._supervision = supervision(os.environ, os.getpid(), self._condition, clocks.now)
         self.reactor.supervised_by(self._supervision)
         self.reactor.on_signal(signal.SIGHUP, self._read_again)
+        self.reactor.on_signal(signal.SIGUSR2, self._drain)
 
     def _open_sockets(self, stack: ExitStack) -> None:
         config = self.config
@@ -238,10 +240,16 @@ class Daemon:
         if self._supervision is not None:
             self._supervision.reloaded()
 
+    def _drain(self) -> None:
+        log.info("draining on SIGUSR2")
+        self.reactor.call(lambda: self.engine.drain.begin(DRAIN_S))
+
     def _condition(self) -> Condition:
         """How this daemon is, for who supervises it."""
         engine = self.engine
         member = engine.member
+        if engine.drain.is_on:
+            return Condition(not member.isolated, engine.drain.in_words)
         if member.isolated:
             trouble = engine.trouble.in_words
             return Condition(False, f"waits to be let in: {trouble}" if not member.was_in else f"suspended: {trouble}")

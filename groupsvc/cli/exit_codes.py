@@ -34,7 +34,7 @@ class ExitCode(enum.IntEnum):
     OUTPUT = 8  # the answer came but could not be written
     REJECTED = 9  # the group voted against it; it did not happen
     BROKEN = 123  # a barrier: somebody who had come died or gave up
-    LATE = 124  # a lock, a lead, a barrier: not in time; ``timeout`` has the same number
+    LATE = 124  # a lock, a lead, a barrier, a drain: not in time; ``timeout`` has the same number
     LOST = 125  # the lock or the lead was lost, and the command was ended
     NOT_EXECUTABLE = 126  # the command cannot be run; shells have the same number
     NO_COMMAND = 127  # there is no such command; shells have the same number
@@ -52,7 +52,7 @@ EXIT_CODES_TEXT = """exit codes:
   8  the answer could not be written
   9  the group voted against it; it did not happen
   123  the barrier is broken: somebody who had come died or gave up
-  124  the lock or the lead was not to be had in time, or not all came to the barrier
+  124  the lock or the lead was not to be had in time, or not all came to the barrier; the drain left something
   125  the lock or the lead was lost, and the command was ended
   126  the command cannot be run
   127  there is no such command

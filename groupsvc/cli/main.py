@@ -18,6 +18,7 @@ from . import (
     barrier_command,
     config_commands,
     domain_commands,
+    drain_command,
     group_changes,
     group_questions,
     keygen,
@@ -92,7 +93,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"groupsvc {__version__}")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for family in (domain_commands, group_questions, watching, group_changes, lock_commands, barrier_command, keygen):
+    for family in (
+        domain_commands, drain_command, group_questions, watching, group_changes, lock_commands, barrier_command, keygen
+    ):  # fmt: skip
         family.add(commands)
     config_commands.add(commands)
     return parser

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 
-def asking(commands: Commands, name: str, command: Command, *, help: str, example: str) -> argparse.ArgumentParser:
-    """A command that asks a daemon; ``example`` is shown under its help."""
+def asking(
+    commands: Commands, name: str, command: Command, *, help: str, example: str, seconds: str = "seconds to wait",
+    otherwise: float = TIMEOUT_S,
+) -> argparse.ArgumentParser:  # fmt: skip
+    """A command that asks a daemon; ``example`` is shown under its help, ``seconds`` is what its time-out means."""
     parser = commands.add_parser(
         name,
         help=help,
@@ -31,7 +34,7 @@ def asking(commands: Commands, name: str, command: Command, *, help: str, exampl
     )
     _reaching(parser)
     parser.add_argument(
-        "--timeout", type=timeout, default=TIMEOUT_S, metavar="S", help=f"seconds to wait (default {TIMEOUT_S:g})"
+        "--timeout", type=timeout, default=otherwise, metavar="S", help=f"{seconds} (default {otherwise:g})"
     )
     parser.add_argument("--json", action="store_true", help="print an object for programs")
     parser.set_defaults(command=command)

@@ -36,6 +36,8 @@ from ..wire.client_messages import (
     ConfigSet,
     ConfigValue,
     Done,
+    DrainAsk,
+    DrainIs,
     GroupRecord,
     HandOverAsk,
     LookUpAsk,
@@ -131,6 +133,10 @@ class DaemonConnection:
         """Make the voter ``to`` name server; returns when it has happened."""
         wait = self._wait(timeout)
         self._call(HandOverAsk(self._next_id(), to, wait), Done, f"make {to!r} name server", wait, harmless=False)
+
+    def drain(self, within: float) -> DrainIs:
+        """Have the daemon hand over what it leads and end within so many seconds; asked again, how far it is."""
+        return self._call(DrainAsk(self._next_id(), within), DrainIs, "drain this node", None, harmless=False)
 
     # --- Its life ---------------------------------------------------------------------------------------
 

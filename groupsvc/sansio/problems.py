@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..errors import (
     AttributesMismatch,
     Busy,
+    Draining,
     Failed,
     GroupExists,
     GroupServiceError,
@@ -29,6 +30,7 @@ HOW_THERE_IS_ONE = "a join without create=False forms it, and subscribe(..., wai
 FAILED_BY_CODE: dict[str, type[Failed]] = {
     "attributes mismatch": AttributesMismatch,
     "busy": Busy,
+    "draining": Draining,
     "full": Busy,
     "group exists": GroupExists,
     "no such group": NoSuchGroup,

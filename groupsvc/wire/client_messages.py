@@ -94,6 +94,16 @@ class HandOverAsk(ClientRequest, tag=int(Kind.HAND_OVER_ASK)):
     timeout: float
 
 
+class DrainAsk(ClientRequest, tag=int(Kind.DRAIN_ASK)):
+    """Hand over what this node leads, tell its programs, and end, within so many seconds. ``DrainIs``, a moment later.
+
+    Asked again it tells how far that is. A shorter time than was given before counts from now.
+    """
+
+    id: int
+    timeout: float
+
+
 # --- Requests within a session -------------------------------------------------------------------------
 
 
@@ -388,6 +398,21 @@ class Problem(ClientReply, tag=int(Kind.PROBLEM)):
     version: int | None = None
 
 
+class DrainIs(ClientReply, tag=int(Kind.DRAIN_IS)):
+    """How far the node is with its own end; with one of the last two stages this is its last word.
+
+    ``left``: what there is still to do, in words; of ``gave up`` what was left undone. ``time_left`` in seconds.
+    """
+
+    id: int
+    node: str
+    stage: Literal["finishing", "leaving", "drained", "gave up"]
+    sessions: int
+    groups: int
+    time_left: float
+    left: tuple[str, ...]
+
+
 # --- What a session is told ------------------------------------------------------------------------------
 
 
@@ -535,14 +560,14 @@ class OutcomesAre(ClientReply, tag=int(Kind.OUTCOMES_ARE)):
 
 
 AnyClientRequest = (
-    Hello | StatusAsk | LookUpAsk | ConfigAsk | ConfigSet | HandOverAsk | OptionsAsk
+    Hello | StatusAsk | LookUpAsk | ConfigAsk | ConfigSet | HandOverAsk | DrainAsk | OptionsAsk
     | OpenSession | ResumeSession | CloseSession | SessionAlive
     | JoinAsk | SubscribeAsk | LeaveAsk | GoodbyeAsk | ChangeStateAsk | SendAsk | ExpelAsk | ChangeAttributesAsk
     | CastVote | Multicast | SubmitOutside | CatchUpAsk | OutcomeAsk | GroupsAsk | WhyAsk | Overrun
     | StoreBlock | SealCheckpoint | BarrierAsk | BreakAsk | RoundAsk
 )  # fmt: skip
 AnyAnswer = (
-    Welcome | Status | GroupRecord | ConfigValue | Done | Problem
+    Welcome | Status | GroupRecord | ConfigValue | Done | Problem | DrainIs
     | SessionIs | SessionAliveAck | JoinedAs | Subscribed | OutcomeIs | CaughtUp | GroupsAre | OutcomesAre
     | RoundIs | RoundPart | OptionsAre
 )  # fmt: skip

@@ -92,6 +92,7 @@ class Kind(enum.IntEnum):
     CONFIG_ASK = 103
     CONFIG_SET = 104
     HAND_OVER_ASK = 105
+    DRAIN_ASK = 108
     OPTIONS_ASK = 110
 
     # Daemon to application.
@@ -101,6 +102,7 @@ class Kind(enum.IntEnum):
     CONFIG_VALUE = 123
     DONE = 124
     PROBLEM = 125
+    DRAIN_IS = 128
     OPTIONS_ARE = 130
 
     # Application to daemon, within a session.

@@ -103,6 +103,11 @@ BARRIER_PAYLOAD_BYTES_MAX = 4 * 1024 * 1024
 ROUND_BYTES_MAX = 4 * 1024 * 1024
 """What all of them bring that travels with the end of the round, which is one entry and fits into a frame."""
 
+# --- The end of a daemon ---
+
+DRAIN_S = 30.0
+"""How long a drain may take if nobody says otherwise: several elections and leases fit into it."""
+
 # --- State machines of applications ---
 
 CHECKPOINT_BLOCK_BYTES_MAX = 1024 * 1024

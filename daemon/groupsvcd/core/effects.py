@@ -125,6 +125,12 @@ class Halt(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Stop(msgspec.Struct, frozen=True):
+    """End the daemon as if it had been told to: it says goodbye to its peers. Nothing follows it."""
+
+    reason: str
+
+
 Effect = (
     SendToPeer
     | Multicast
@@ -138,4 +144,5 @@ Effect = (
     | Afterwards
     | Adopt
     | Halt
+    | Stop
 )

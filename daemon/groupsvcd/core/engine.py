@@ -9,6 +9,7 @@ Which part does what:
     groups     the groups this node carries          every node
     processes  process groups: providers, ballots    every node
     sessions   what clients do in them               every node
+    drain      ending in good order                  every node
     voter      stream, directory, election, office   voters only
 """
 
@@ -22,10 +23,12 @@ from groupsvc.wire.client_messages import (
     ClientRequest,
     ConfigAsk,
     ConfigSet,
+    DrainAsk,
     HandOverAsk,
     LookUpAsk,
     OptionsAre,
     OptionsAsk,
+    Problem,
     Status,
     StatusAsk,
 )
@@ -37,6 +40,7 @@ from .domain.requests import Requests
 from .domain.roster import difference
 from .domain.trouble import Trouble
 from .domain.voter import Voter
+from .drain import Drain
 from .effects import Effect
 from .events import ClientFrame, ClientGone, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
 from .groups.process_groups import ProcessGroups
@@ -94,6 +98,9 @@ class Engine:
                 self.turn, parameters, stored, rng, self.identity, self.member.nodes, self.links, self._agrees_with
             )
         self.trouble.voter = self.voter
+        self.drain = Drain(
+            self.turn, self.member, self.trouble, self.voter, self.requests, self.sessions, self.processes, self.groups
+        )
         self._voters = frozenset(parameters.all_voters)
         self._handlers: dict[type, Handler] = {
             LeaderAlive: self._on_leader_alive,
@@ -156,6 +163,7 @@ class Engine:
         elif isinstance(event, LocalCall):
             event.action()
         elif isinstance(event, ClientGone):
+            self.drain.on_client_gone(event.client)
             self.requests.on_client_gone(event.client)
             self.sessions.on_gone(event.client, process_ended=event.process_ended)
         return self._finish()
@@ -186,7 +194,7 @@ class Engine:
             self.sessions.look()
             if not turn.round_trip:
                 self.groups.settle()
-            if not turn.round_trip:
+            if not turn.round_trip and not self.drain.goes_on():
                 break
         effects, turn.effects = turn.effects, []
         return effects
@@ -195,7 +203,7 @@ class Engine:
     def deadline(self) -> float:
         """When the next Tick is needed."""
         at = min(self.member.deadline, self.requests.deadline, self.links.deadline, self.groups.deadline)
-        at = min(at, self.processes.deadline, self.sessions.deadline)
+        at = min(at, self.processes.deadline, self.sessions.deadline, self.drain.deadline)
         return at if self.voter is None else min(at, self.voter.deadline)
 
     # --- Frames ---
@@ -321,6 +329,10 @@ class Engine:
         """What concerns no group; ``client`` is a connection, or below 0 a session."""
         if isinstance(message, StatusAsk):
             self.turn.reply(client, self.status(message.id, self.turn.now))
+        elif isinstance(message, DrainAsk):
+            self.drain.on_ask(client, message)
+        elif isinstance(message, LookUpAsk) and message.form and self.sessions.desk.draining:
+            self.turn.reply(client, Problem(message.id, "failed", "draining", self.sessions.desk.draining))
         elif isinstance(message, LookUpAsk):
             self.requests.on_look_up(client, message)
         elif isinstance(message, ConfigAsk):
@@ -383,7 +395,7 @@ class Engine:
             list_version=member.list_version,
             lease_left=max(0.0, member.lease_until - now) if math.isfinite(member.lease_until) else 0.0,
             suspended=member.isolated,
-            trouble=self.trouble.in_words or self.groups.trouble,
+            trouble=self.trouble.in_words or self.groups.trouble or self.drain.in_words,
             nodes=nodes,
             applied=voter.directory.applied if voter else 0,
             stable=voter.server.stable if voter else 0,

@@ -17,7 +17,7 @@ from typing import Any
 
 from groupsvc.wire.client_messages import ClientReply
 
-from .effects import Afterwards, Effect, Halt, Journal, Multicast, Persist, ReplyToClient, SendToPeer
+from .effects import Afterwards, Effect, Halt, Journal, Multicast, Persist, ReplyToClient, SendToPeer, Stop
 from .peer_messages import PeerMessage
 from .records import Record
 
@@ -83,6 +83,10 @@ class Turn:
     def halt(self, reason: str) -> None:
         """Stop this daemon."""
         self.effects.append(Halt(reason))
+
+    def stop(self, reason: str) -> None:
+        """End this daemon in good order."""
+        self.effects.append(Stop(reason))
 
     def persist(
         self, *records: Record, then: tuple[SendToPeer | Journal, ...] = (), done: Callable[[], None] | None = None

@@ -153,6 +153,7 @@ class Reactor:
             fx.Afterwards: self._afterwards,
             fx.Adopt: lambda effect: self.adopt(effect),
             fx.Halt: self._halt,
+            fx.Stop: self._stop,
         }
 
     def attach(self, peers: Peers | None, clients: Clients | None) -> None:
@@ -393,6 +394,10 @@ class Reactor:
     def _halt(self, effect: fx.Halt) -> None:
         log.error("halted: %s", effect.reason)
         self.stop(EXIT_HALTED)
+
+    def _stop(self, effect: fx.Stop) -> None:
+        log.info("stopping: %s", effect.reason)
+        self.stop()
 
     def _flush_peers(self) -> None:
         self._to_topics.flush(self._multicast_body)

@@ -21,6 +21,13 @@ _OFFICE = {
     "left": "no longer name server (epoch {epoch}): {reason}",
 }
 
+_DRAIN = {
+    "finishing": "draining: nothing new is begun here",
+    "leaving": "draining: sessions end and groups are left:",
+    "drained": "drained: nothing is left to hand over",
+    "gave up": "the time for the drain is over; left are",
+}
+
 NOTABLE: dict[str, tuple[int, Words]] = {
     "office": (logging.INFO, lambda e: _OFFICE[e.args["phase"]].format(epoch=e.epoch, reason=e.args.get("reason", ""))),
     "leader_known": (logging.INFO, lambda e: f"{e.args['leader']} is name server in epoch {e.epoch}"),
@@ -39,6 +46,7 @@ NOTABLE: dict[str, tuple[int, Words]] = {
         ),
     ),
     "unwelcome": (logging.WARNING, lambda e: f"{e.args['name']} may not join: {e.args['reason']}"),
+    "drain": (logging.INFO, lambda e: " ".join(filter(None, (_DRAIN[e.args["stage"]], "; ".join(e.args["left"]))))),
     "trouble": (logging.WARNING, lambda e: str(e.args["text"])),
 }
 """Journal op → (log level, the sentence)."""

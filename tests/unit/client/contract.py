@@ -307,6 +307,7 @@ ERRORS = {
     "JoinRejected": "Failed",
     "Rejected": "Failed",
     "Busy": "Failed",
+    "Draining": "Failed",
     "StaleVersion": "Failed",
     "NoSuchGroup": "Failed",
     "GroupExists": "Failed",

@@ -49,13 +49,14 @@ from groupsvcd.core.effects import (
     Persist,
     ReplyToClient,
     SendToPeer,
+    Stop,
     Subscribe,
     Unsubscribe,
 )
 from groupsvcd.core.engine import Engine
 from groupsvcd.core.events import ClientFrame, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
 from groupsvcd.core.parameters import Parameters
-from groupsvcd.core.peer_messages import DOMAIN_STREAM, DOMAIN_TOPIC, PeerMessage
+from groupsvcd.core.peer_messages import DOMAIN_STREAM, DOMAIN_TOPIC, Goodbye, PeerMessage
 from groupsvcd.core.records import (
     NO_DOMAIN,
     AboutRecord,
@@ -180,6 +181,7 @@ class Trio:
         self.replies: dict[int, ClientReply] = {}
         self.halted: dict[str, str] = {}
         self.adopted: dict[str, list[tuple[tuple[str, str, int], ...]]] = {}
+        self.stopped: dict[str, str] = {}  # in good order, and why
         self.waiting_writes: dict[str, list[Callable[[], None]]] = {}  # of the disks that hang
         self.addresses: dict[tuple[str, str], str] = {}  # who has a link to whom, at which address
         self._listens: set[tuple[str, str]] = set()  # who hears whose multicasts ...
@@ -332,6 +334,10 @@ class Trio:
                 self._do_afterwards(name, effect.action)
             elif isinstance(effect, Adopt):
                 self.adopted.setdefault(name, []).append(effect.options)
+            elif isinstance(effect, Stop):
+                self._send(name, out)
+                self._say_goodbye(name, effect.reason)
+                return
             elif isinstance(effect, Halt):
                 self._send(name, out)
                 self.halted[name] = effect.reason
@@ -340,6 +346,12 @@ class Trio:
             else:
                 self._change_links(name, effect)
         self._send(name, out)
+
+    def _say_goodbye(self, name: str, reason: str) -> None:
+        """The daemon ends, and tells all others."""
+        self._send(name, {other: [Goodbye()] for other in self.names if other != name})
+        self.stopped[name] = reason
+        self.kill(name)
 
     def _do_afterwards(self, name: str, action: Callable[[], None]) -> None:
         life = self._lives[name]

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from groupsvc.testing.local_node import environment
+from groupsvc.wire.limits import DRAIN_S
 from groupsvcd.__main__ import __doc__ as exit_codes
 
 SYSTEMD = Path(__file__).parents[3] / "daemon/systemd"
@@ -80,6 +81,11 @@ def test_the_exit_codes_that_prevent_a_restart_are_those_of_which_the_daemon_say
     codes = dict(re.findall(r"^ +(\d)  (.*)$", exit_codes or "", re.M))
     prevented = {code for code, text in codes.items() if "restart will not help" in text or "command line" in text}
     assert prevented == set(setting("RestartPreventExitStatus")[0].split())
+
+
+def test_the_time_for_a_stop_is_more_than_a_drain_takes() -> None:
+    assert DRAIN_S + 10 <= int(setting("TimeoutStopSec")[0])
+    assert ["SIGUSR2"] == setting("KillSignal")
 
 
 def test_user_and_directories_are_declared_in_the_form_that_systemd_reads(tmp_path: Path) -> None:

@@ -88,6 +88,7 @@ class Election:
         self._conceding_until = -math.inf
         self._lost = ""  # the leader lost last: it is not counted as a rival
         self._promised_to = ""
+        self.stands_back = False  # for as long as anybody else could stand: this node is about to end
 
     def start(self) -> None:
         """A voter that has a state behaves as if it had just heard a leader: it may have, before it went down."""
@@ -169,6 +170,10 @@ class Election:
         """Whether we could neither promise nor hold in time; then we stay out of the way."""
         return self.turn.oldest_write_age > self._timers.claim_timeout
 
+    @property
+    def _leaves_it_to_others(self) -> bool:
+        return self.stands_back and bool(self.voter.rivals(without=self._lost))
+
     def _standing(self, failed: int) -> Standing:
         return Standing(self.turn.node, failed, self._parameters.pinned, priority_of(self._parameters))
 
@@ -177,7 +182,7 @@ class Election:
     def open_canvass(self) -> None:
         """Ask the voters whether they would support us."""
         self._drop_candidacy()
-        if not self._parameters.candidate or self._disk_hangs:
+        if not self._parameters.candidate or self._disk_hangs or self._leaves_it_to_others:
             self.state = State.LEADER_UNKNOWN
             self._claim_at = self.turn.now + self._timers.leader_silent
             return
@@ -225,7 +230,8 @@ class Election:
         """Whether we are the better candidate, and did not concede to this one for its first try."""
         mine = self._standing(self.candidacy.canvass.failed if self.candidacy else self.failed)
         conceded = self._conceding_to == theirs.name and theirs.failed == 0
-        return mine.priority > NEVER and mine.better_than(theirs) and not conceded
+        is_candidate = mine.priority > NEVER and not self._leaves_it_to_others
+        return is_candidate and mine.better_than(theirs) and not conceded
 
     def _concede_to(self, name: str) -> None:
         self._drop_candidacy()

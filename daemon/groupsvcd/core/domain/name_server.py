@@ -62,7 +62,7 @@ from .nodes import UP
 from .questions import Questions, answer, needs_proof
 from .roll_call import RollCall
 from .roster import Roster
-from .standing import priority_of
+from .standing import Standing, priority_of
 
 if TYPE_CHECKING:
     from .voter import Voter
@@ -378,6 +378,27 @@ class NameServer:
         self._tell(asker, ask, {"yielded": not problem}, problem)
         if not problem and to != self.turn.node:
             self._yield_to(to)
+
+    def hand_over(self) -> bool:
+        """Yield to the best voter that has caught up; whether there is any that could follow, now or later."""
+        heirs = self._heirs()
+        ready = [heir for heir in heirs if self._has_caught_up(heir.name)]
+        if ready:
+            best = ready[0]
+            for heir in ready:
+                best = heir if heir.better_than(best) else best
+            self._yield_to(best.name)
+        return bool(heirs)
+
+    @property
+    def has_heirs(self) -> bool:
+        """Whether another voter could follow us in office."""
+        return bool(self._heirs())
+
+    def _heirs(self) -> list[Standing]:
+        others = [name for name in self._parameters.all_voters if name != self.turn.node]
+        able = [self.voter.directory.nodes.get(name) for name in others if not self._problem_with_successor(name)]
+        return [Standing(node.name, 0, node.pinned, node.priority) for node in able if node is not None]
 
     def _has_caught_up(self, name: str) -> bool:
         return self.sequencer is not None and self.sequencer.held_by(name) >= self.voter.server.log.last

@@ -357,6 +357,12 @@ class Requests:
         for call in self._sent.values():
             call.told = call.told or call.client == client
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no client waits for the name server."""
+        calls = (*self._questions.values(), *self._unsent, *self._sent.values(), *self._hand_overs)
+        return not any(call.client and not call.told for call in calls)
+
     def start_again(self) -> None:
         """A new incarnation: nobody knows what became of what the old one sent."""
         for call in self._sent.values():

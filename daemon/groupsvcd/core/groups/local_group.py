@@ -141,12 +141,12 @@ class LocalGroup:
         self._subscribers.pop(number, None)
         self.leave_if_idle()
 
-    def is_no_more(self, number: int, cause: cmd.FailureCause) -> None:
-        """A process has ended, or says goodbye. Until that is ordered it may count for a round."""
-        if self._processes.pop(number, None) is not None:
+    def is_no_more(self, number: int, cause: cmd.FailureCause | None) -> None:
+        """A process has ended, or says goodbye; without a cause it goes with its node. Until then it may count."""
+        if self._processes.pop(number, None) is not None and cause is not None:
             self._submit(cmd.encode(cmd.ProvidersFailed(((number, cause),))))
 
-    def take_back(self, number: int, proposal: int, cause: cmd.FailureCause) -> None:
+    def take_back(self, number: int, proposal: int, cause: cmd.FailureCause | None) -> None:
         """Whoever wanted to join does not any more. What came of its proposal is told to it all the same."""
         if self._take_out(proposal):
             self._processes.pop(number, None)

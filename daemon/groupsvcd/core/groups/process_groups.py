@@ -219,6 +219,17 @@ class ProcessGroups:
         if seat is not None and seat.replica.leader:
             self.turn.send(seat.replica.leader, message)
 
+    def drain(self) -> bool:
+        """This node is about to end: it keeps nothing for who takes no part, but what is on its disk.
+
+        Whether it did.
+        """
+        kept = [one for one in self._by_name.values() if one.is_kept and not one.group.rules.durable]
+        for local in kept:
+            local.is_kept = False
+            self.soon(local.leave_if_idle)
+        return bool(kept)
+
     # --- Messages, and time ---
 
     def on_message(self, sender: Sender, message: ForChair) -> None:

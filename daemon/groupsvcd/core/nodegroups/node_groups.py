@@ -587,6 +587,11 @@ class NodeGroups:
         """What is wrong with the groups here, for people."""
         return "; ".join(group.entrance.damage for group in self._by_name.values() if group.entrance.damage)
 
+    @property
+    def all(self) -> list[NodeGroup]:
+        """Every group that this node has to do with."""
+        return list(self._by_name.values())
+
     def status(self) -> tuple[GroupStatus, ...]:
         """Every group, by name."""
         return tuple(status_of(self._by_name[name]) for name in sorted(self._by_name))

@@ -41,6 +41,7 @@ class Desk:
     alarms: Alarms
     trouble: Trouble
     elsewhere: Callable[[int, AnyClientRequest], None]  # who answers what concerns no session
+    draining: str = ""  # why nothing new is begun here, if this node is about to end
     outside: Outside = attrs.field(init=False)
     hosts: Hosts = attrs.field(init=False)
     group_names: GroupNames = attrs.field(init=False)

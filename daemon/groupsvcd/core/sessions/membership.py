@@ -271,6 +271,11 @@ class Membership:
         else:
             self._call.not_known("lost", f"{reason}; look whether you are in it")
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether all that it said has come back."""
+        return self._outstanding == 0
+
     # --- What it does ---
 
     def say(self, request_id: int, payloads: tuple[bytes, ...]) -> None:
@@ -315,10 +320,15 @@ class Membership:
         else:
             if cause == "overrun":
                 self.responds(does=False)  # that it does not read is said before it goes
-            if self.provider is None:
+            is_drained, rules = self.session.is_drained, self.local.group.rules
+            if is_drained and rules.durable:
+                # Its node being gone is what it leaves by. Were it to say goodbye as the last one, the group would end,
+                # and with it what is to outlive them all.
+                self.local.take_back(self.member, self._proposal, None)
+            elif self.provider is None:
                 self._is_taken_back = True
                 self.local.take_back(self.member, self._proposal, cause)
-            elif cause == "overrun" and self.local.group.rules.exclusive:
+            elif (is_drained or cause == "overrun") and rules.exclusive:
                 local, wait = self.local, self.session.vouched_for  # until then it may hold something, and not know
                 self.session.desk.alarms.after(wait, lambda: local.is_no_more(self.member, cause))
             else:

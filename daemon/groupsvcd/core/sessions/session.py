@@ -23,12 +23,14 @@ from groupsvc.wire.client_messages import (
     REPLY_CODEC,
     AnyClientReply,
     AnyClientRequest,
+    BarrierAsk,
     CloseSession,
     Done,
     JoinAsk,
     LeaveAsk,
     MemberLost,
     MessagesCame,
+    Multicast,
     NoticesMissed,
     Problem,
     ProposalAsk,
@@ -36,6 +38,8 @@ from groupsvc.wire.client_messages import (
     SessionAliveAck,
     SessionIs,
     SessionNews,
+    SubmitOutside,
+    SubscribeAsk,
     Told,
 )
 from groupsvc.wire.limits import (
@@ -68,6 +72,10 @@ PROPOSING = (JoinAsk, LeaveAsk, ProposalAsk)
 """Requests that become proposals."""
 
 
+BEGINNING = (JoinAsk, SubscribeAsk, ProposalAsk, Multicast, SubmitOutside, BarrierAsk)
+"""Requests that begin something: not at a node that is about to end. Who is in may still vote, leave, and ask."""
+
+
 class Part(Protocol):
     """What a session has in a group: a membership, a subscription, or what is to become one."""
 
@@ -98,6 +106,7 @@ class Session:
         self.names: set[tuple[str, str]] = set()  # group and name of its providers, and of who is to be one
         self.behind: dict[int, Callable[[], None]] = {}  # who has missed something, and how it catches up
         self.is_over = False
+        self.is_drained = False  # it was, because its node ends
         self.ended: Callable[[Session], None] = lambda session: None
         self.is_responsive = True
         self._handlers = handlers
@@ -224,7 +233,9 @@ class Session:
                 return
             self._last_proposing = request.id
         handler = self._handlers.get(type(request))
-        if handler is None:
+        if self.desk.draining and isinstance(request, BEGINNING):
+            self.tell(Problem(request.id, "failed", "draining", self.desk.draining))
+        elif handler is None:
             self.desk.elsewhere(-self.number, request)
         elif len(self.calls) >= REQUESTS_WAITING_MAX:
             text = f"{REQUESTS_WAITING_MAX} requests of this session wait already (REQUESTS_WAITING_MAX); wait for some"
@@ -305,6 +316,11 @@ class Session:
             self._give_up_calls(reason)
             self._send(SessionNews("lost", reason))
             self.end(cause)
+
+    def drain(self, reason: str) -> None:
+        """The same because its node ends, on purpose; what its providers hold they hold until their program knows."""
+        self.is_drained = True
+        self.lose(reason, "goodbye")
 
     def _give_up_calls(self, reason: str) -> None:
         for call in sorted(self.calls, key=lambda one: one.id):

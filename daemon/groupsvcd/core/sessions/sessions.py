@@ -152,6 +152,8 @@ class Sessions:
         problem = self._problem_with_connection(client) or (found[1] if found is not None else "")
         if problem:
             self._reply(client, Problem(ask.id, "usage", "usage", problem))
+        elif self.desk.draining:
+            self._reply(client, Problem(ask.id, "failed", "draining", self.desk.draining))
         elif len(self._by_number) >= SESSIONS_MAX:
             text = f"this node has {SESSIONS_MAX} sessions and takes no more (SESSIONS_MAX)"
             self._reply(client, Problem(ask.id, "failed", "full", text))
@@ -233,6 +235,26 @@ class Sessions:
         self.desk.group_names.start_again()
         for session in list(self._by_number.values()):
             session.lose(reason, "failure")
+
+    # --- The end of the daemon ---
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._by_number)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether none waits for an answer, or for its own messages to come back."""
+        return not any(
+            session.calls or any(isinstance(part, Membership) and not part.is_quiet for part in session.parts.values())
+            for session in self._by_number.values()
+        )
+
+    def drain(self, reason: str) -> None:
+        """This node ends: all are told, and leave."""
+        for session in list(self._by_number.values()):
+            session.drain(reason)
 
     # --- Time ---
 
