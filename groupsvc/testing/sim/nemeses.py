@@ -29,6 +29,7 @@ from .cuts import (
     SwizzleClog,
 )
 from .disk import SYNC_S_MIN
+from .drain_nemesis import DrainNode
 from .group_disk_nemeses import GROUP_DISK_NEMESES
 from .group_nemeses import GROUP_NEMESES, LATER_GROUP_NEMESES
 from .nemesis import Nemesis
@@ -474,7 +475,9 @@ ALL: tuple[type[Nemesis], ...] = (
 DRAWN_APART: tuple[type[Nemesis], ...] = (*LATER_GROUP_NEMESES, *GROUP_DISK_NEMESES)
 """Thought of later: their choice comes from a source of its own, so that a seed keeps the enemies it had."""
 
-BY_NAME: dict[str, type[Nemesis]] = {nemesis.name: nemesis for nemesis in (*ALL, *GROUP_NEMESES, *DRAWN_APART)}
+BY_NAME: dict[str, type[Nemesis]] = {
+    nemesis.name: nemesis for nemesis in (*ALL, *GROUP_NEMESES, *DRAWN_APART, DrainNode)
+}
 
 HARMLESS_TO_MEMORY = (
     "pause", "isolate-leader", "isolate-one", "halves", "majorities-ring", "bridge", "one-way", "swizzle-clog",

@@ -33,6 +33,7 @@ from groupsvcd.core.effects import (
     Persist,
     ReplyToClient,
     SendToPeer,
+    Stop,
     Subscribe,
     Unsubscribe,
 )
@@ -40,8 +41,10 @@ from groupsvcd.core.events import ClientFrame, ClientGone, Event, LocalCall, Pee
 from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.parameters import Parameters
 from groupsvcd.core.peer_messages import (
+    DOMAIN_TOPIC,
     PEER_CODEC,
     Beat,
+    Goodbye,
     LeaderAlive,
     PeerMessage,
 )
@@ -465,6 +468,11 @@ class Node:
                     self._flush(outgoing, at)
                 self._halt(effect.reason)
                 return
+            elif isinstance(effect, Stop):
+                if outgoing is not None:
+                    self._flush(outgoing, at)
+                self._stop(at)
+                return
         if outgoing is not None:
             self._flush(outgoing, at)
 
@@ -542,6 +550,11 @@ class Node:
         if self.world.halt_is_failure and not (self.disk.outdated and "state directory" in reason):
             self.world.found("halt", f"{self.name} halted: {reason}")
         self.crash(f"halted: {reason}")
+
+    def _stop(self, at: float) -> None:
+        """It ends in good order, and says goodbye, as the reactor does."""
+        self._flush({DOMAIN_TOPIC: [Goodbye()], **{peer: [Goodbye()] for peer in self.connections}}, at)
+        self.crash("stopped")
 
     # --- Lines of history -----------------------------------------------------------------------------
 

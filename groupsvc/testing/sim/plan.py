@@ -19,6 +19,9 @@ from .group_users import GroupHabits
 from .nemeses import ALL, DRAWN_APART, HARMLESS_TO_MEMORY
 from .network import CALM, Weather
 
+FIRST_WITH_DRAINS = 400_000
+"""Seeds before this one keep the enemies they had, in the same order."""
+
 
 @attrs.frozen(kw_only=True)
 class Plan:
@@ -146,7 +149,9 @@ def _later_enemies(seed: int, plan: Plan) -> tuple[str, ...]:
     rng = random.Random(f"plan of later enemies of groups/{seed}")
     drawn = rng.sample(DRAWN_APART, rng.choice([0, 0, 1, 2]))
     in_memory = not plan.parameters_of.get("n1", {}).get("durable", True)
-    return () if in_memory else tuple(nemesis.name for nemesis in drawn)
+    is_drained = seed >= FIRST_WITH_DRAINS and random.Random(f"plan of drains/{seed}").random() < 0.4
+    drains = ("drain",) if is_drained else ()
+    return () if in_memory else (*(nemesis.name for nemesis in drawn), *drains)
 
 
 def draw_domain(seed: int) -> Plan:
