@@ -31,7 +31,7 @@ HAS_JAVA := command -v java >/dev/null || test -x "$${JAVA_HOME:-none}/bin/java"
 GET_JAVA := DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends openjdk-17-jre-headless >/dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test spark check docs format sim scale bench fuzz fresh clean
+.PHONY: help demo test spark check docs format sim scale bench fuzz fresh install deb clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,13 @@ fuzz: $(STAMP) ## garbage for the wire: make fuzz FUZZ_SECONDS=600
 
 fresh: ## the two commands of the README in a fresh Debian, made by debootstrap: root, a quarter of an hour
 	@tests/fresh/run.sh
+
+# For packagers: make install DESTDIR=/tmp/stage PREFIX=/usr. What is not built (pages for man) is left out.
+install: $(STAMP) ## put daemon, unit, user and configuration in place: DESTDIR, PREFIX (/usr/local)
+	@PIP="$(abspath $(BIN)/python) -m pip" PYTHON=$(PYTHON) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh daemon/packaging/install.sh
+
+deb: $(STAMP) ## a package for this machine's Debian, in build
+	@PIP="$(abspath $(BIN)/python) -m pip" PYTHON=$(PYTHON) sh daemon/packaging/deb.sh
 
 clean: ## remove everything that make made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis histories
