@@ -21,6 +21,7 @@ NEEDS_MORE_THAN_A_TOY = {
     "truncate",
     "replace-voter",
     "old-disk-returns",
+    "drain",
     *OF_GROUPS,
     *OF_DISKS,
 }
@@ -35,7 +36,7 @@ def test_a_world_recovers_from_it(name: str) -> None:
     assert world.marks[f"fault {name}"] > 1
 
 
-@pytest.mark.parametrize("name", sorted(OF_GROUPS))
+@pytest.mark.parametrize("name", [*sorted(OF_GROUPS), "drain"])
 def test_groups_outlive_it(name: str) -> None:
     """What is lost with a quorum is allowed for. Nobody contradicts anybody, and in the end the group is whole."""
     plan = Plan(
@@ -47,7 +48,7 @@ def test_groups_outlive_it(name: str) -> None:
     assert world.marks[f"fault {name}"] > 1
 
 
-@pytest.mark.parametrize("name", sorted(OF_DISKS))
+@pytest.mark.parametrize("name", [*sorted(OF_DISKS), "drain"])
 def test_durable_groups_outlive_it(name: str) -> None:
     """SAM-11, S1-S4: nothing stable is lost, whatever happens to the disks of the servers."""
     habits = GroupHabits(groups=2, members=8, think_s=0.3, attributes={"durable": True})

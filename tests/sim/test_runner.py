@@ -13,7 +13,7 @@ from groupsvc.testing.sim import ledger as books
 from groupsvc.testing.sim.__main__ import main
 from groupsvc.testing.sim.clients import Habits
 from groupsvc.testing.sim.marks import FAULT_MARKS, REQUIRED, missing
-from groupsvc.testing.sim.plan import has_applications, has_groups
+from groupsvc.testing.sim.plan import FIRST_WITH_DRAINS, has_applications, has_groups
 from groupsvc.testing.sim.runner import Order, check_determinism, run
 from groupsvc.testing.sim.trial import judge_nothing
 
@@ -190,7 +190,8 @@ def test_plans_cover_all_sizes_and_all_nemeses() -> None:
     plans = [draw(seed) for seed in range(300)]
     assert {1, 2, 3, 5} == {plan.voters for plan in plans}
     assert max(plan.nodes for plan in plans) > 20
-    faults = {f"fault {name}" for plan in plans for name in plan.faults}
+    later = [draw(seed) for seed in range(FIRST_WITH_DRAINS, FIRST_WITH_DRAINS + 30)]
+    faults = {f"fault {name}" for plan in (*plans, *later) for name in plan.faults}
     assert set(FAULT_MARKS) == faults
     troubled = [plan for plan in plans if plan.application_habits.count and plan.application_habits.trouble_s]
     assert len(plans) / 4 < len(troubled)

@@ -475,9 +475,9 @@ ALL: tuple[type[Nemesis], ...] = (
 DRAWN_APART: tuple[type[Nemesis], ...] = (*LATER_GROUP_NEMESES, *GROUP_DISK_NEMESES)
 """Thought of later: their choice comes from a source of its own, so that a seed keeps the enemies it had."""
 
-BY_NAME: dict[str, type[Nemesis]] = {
-    nemesis.name: nemesis for nemesis in (*ALL, *GROUP_NEMESES, *DRAWN_APART, DrainNode)
-}
+EVERY: tuple[type[Nemesis], ...] = (*ALL, *GROUP_NEMESES, *DRAWN_APART, DrainNode)
+
+BY_NAME: dict[str, type[Nemesis]] = {nemesis.name: nemesis for nemesis in EVERY}
 
 HARMLESS_TO_MEMORY = (
     "pause", "isolate-leader", "isolate-one", "halves", "majorities-ring", "bridge", "one-way", "swizzle-clog",

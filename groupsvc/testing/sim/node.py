@@ -40,14 +40,7 @@ from groupsvcd.core.effects import (
 from groupsvcd.core.events import ClientFrame, ClientGone, Event, LocalCall, PeerRefused, Persisted, Tick
 from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.parameters import Parameters
-from groupsvcd.core.peer_messages import (
-    DOMAIN_TOPIC,
-    PEER_CODEC,
-    Beat,
-    Goodbye,
-    LeaderAlive,
-    PeerMessage,
-)
+from groupsvcd.core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, Beat, Goodbye, LeaderAlive, PeerMessage
 
 from .any_engine import AnyEngine
 from .audiences import Wishes
@@ -463,15 +456,10 @@ class Node:
                 world.push(at, self._do_afterwards, self.process, effect.action)  # type: ignore[union-attr]
             elif isinstance(effect, Connect | Disconnect | Subscribe | Unsubscribe):
                 self._change_links(effect, at)
-            elif isinstance(effect, Halt):
+            elif isinstance(effect, Halt | Stop):
                 if outgoing is not None:
                     self._flush(outgoing, at)
-                self._halt(effect.reason)
-                return
-            elif isinstance(effect, Stop):
-                if outgoing is not None:
-                    self._flush(outgoing, at)
-                self._stop(at)
+                self._halt(effect.reason) if isinstance(effect, Halt) else self._stop(at)
                 return
         if outgoing is not None:
             self._flush(outgoing, at)
