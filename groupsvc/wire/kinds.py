@@ -85,6 +85,10 @@ class Kind(enum.IntEnum):
     VOTES = 80
     WAITS = 81
 
+    # Questions of operators, which nothing depends on.
+    SURVEY = 90
+    FINDINGS = 91
+
     # Application to daemon.
     HELLO = 100
     STATUS_ASK = 101
@@ -93,6 +97,7 @@ class Kind(enum.IntEnum):
     CONFIG_SET = 104
     HAND_OVER_ASK = 105
     OPTIONS_ASK = 110
+    SURVEY_ASK = 115
 
     # Daemon to application.
     WELCOME = 120
@@ -102,6 +107,7 @@ class Kind(enum.IntEnum):
     DONE = 124
     PROBLEM = 125
     OPTIONS_ARE = 130
+    SURVEY_IS = 135
 
     # Application to daemon, within a session.
     OPEN_SESSION = 140

@@ -6,6 +6,7 @@ Which part does what:
 
     member     registration, lease, node list        every node
     requests   calls of local clients                every node
+    surveys    how all nodes are, for operators      every node
     groups     the groups this node carries          every node
     processes  process groups: providers, ballots    every node
     sessions   what clients do in them               every node
@@ -28,6 +29,7 @@ from groupsvc.wire.client_messages import (
     OptionsAsk,
     Status,
     StatusAsk,
+    SurveyAsk,
 )
 from groupsvc.wire.option_messages import OPTION_PREFIX
 from groupsvc.wire.table_lines import NodeStatus, OptionLine
@@ -35,6 +37,7 @@ from groupsvc.wire.table_lines import NodeStatus, OptionLine
 from .domain.member import Member
 from .domain.requests import Requests
 from .domain.roster import difference
+from .domain.surveys import Surveys
 from .domain.trouble import Trouble
 from .domain.voter import Voter
 from .effects import Effect
@@ -49,6 +52,7 @@ from .peer_messages import (
     DOMAIN_STREAM,
     AliveAck,
     Answered,
+    Findings,
     ForChair,
     Goodbye,
     LeaderAlive,
@@ -56,6 +60,7 @@ from .peer_messages import (
     PeerMessage,
     StreamMessage,
     SubmitRefused,
+    Survey,
     Suspect,
     Tell,
     Unwelcome,
@@ -78,6 +83,7 @@ class Engine:
         self.option_lines: Callable[[], tuple[OptionLine, ...]] = self._options_said
         self.trouble = Trouble(self.turn, parameters, self.member)
         self.requests = Requests(self.turn, parameters, self.identity, self.member, self.trouble)
+        self.surveys = Surveys(self.turn, parameters, self.member, self.links, self.trouble.heard_s)
         self.groups = NodeGroups(
             Station(self.turn, parameters, self.identity, self.member, self.requests, self.links, rng)
         )
@@ -104,6 +110,8 @@ class Engine:
             Answered: lambda sender, message: self.requests.on_answered(message),
             Tell: lambda sender, message: self.requests.on_tell(message),
             SubmitRefused: lambda sender, message: self.requests.on_submit_refused(message),
+            Survey: self.surveys.on_survey,
+            Findings: self.surveys.on_findings,
         }
         if self.voter is not None:
             self._handlers |= self.voter.handlers()
@@ -157,12 +165,14 @@ class Engine:
             event.action()
         elif isinstance(event, ClientGone):
             self.requests.on_client_gone(event.client)
+            self.surveys.on_client_gone(event.client)
             self.sessions.on_gone(event.client, process_ended=event.process_ended)
         return self._finish()
 
     def _tick(self) -> None:
         self.member.tick()
         self.requests.tick()
+        self.surveys.tick()
         self.links.tick()
         self.groups.tick()
         self.processes.tick()
@@ -195,7 +205,7 @@ class Engine:
     def deadline(self) -> float:
         """When the next Tick is needed."""
         at = min(self.member.deadline, self.requests.deadline, self.links.deadline, self.groups.deadline)
-        at = min(at, self.processes.deadline, self.sessions.deadline)
+        at = min(at, self.processes.deadline, self.sessions.deadline, self.surveys.deadline)
         return at if self.voter is None else min(at, self.voter.deadline)
 
     # --- Frames ---
@@ -329,6 +339,8 @@ class Engine:
             self.requests.on_config_set(client, message)
         elif isinstance(message, HandOverAsk):
             self.requests.on_hand_over(client, message)
+        elif isinstance(message, SurveyAsk):
+            self.surveys.on_ask(client, message)
         elif isinstance(message, OptionsAsk):
             self.turn.reply(client, OptionsAre(message.id, self.turn.node, self.option_lines()))
 

@@ -37,6 +37,7 @@ import zmq
 from groupsvc.drivers import curve
 from groupsvc.wire.frames import claimed_sender
 from groupsvc.wire.limits import FRAME_BYTES_USUAL
+from groupsvc.wire.survey_messages import LinkState
 
 from ..core.peer_messages import DOMAIN_TOPIC, TOPIC_BYTES
 from . import sockets
@@ -75,6 +76,7 @@ class _Peer:
     tried_since: float = 0.0
     sent: int = 0
     dropped: int = 0
+    state: LinkState = "connecting"
 
 
 @attrs.frozen
@@ -86,6 +88,7 @@ class LinkStatistics:
     listens: bool
     frames_sent: int
     frames_dropped: int
+    state: LinkState
 
 
 class Peers:
@@ -120,7 +123,8 @@ class Peers:
         self._topics = {DOMAIN_TOPIC}
         self._bound: list[str] = []
         self.is_empty = True
-        self.probes = Probes(watch, clock, refused)
+        self._tell_refused = refused
+        self.probes = Probes(watch, clock, self._refused)
         self.router = sockets.new_socket(context, zmq.ROUTER, send_queue=queue_frames)
         self.router.setsockopt(zmq.ROUTER_MANDATORY, 1)
         self.publisher = sockets.new_socket(context, zmq.XPUB, send_queue=queue_frames)
@@ -156,7 +160,7 @@ class Peers:
     def statistics(self) -> tuple[LinkStatistics, ...]:
         """All links, by name."""
         return tuple(
-            LinkStatistics(node, peer.address, node in self._heard, peer.sent, peer.dropped)
+            LinkStatistics(node, peer.address, node in self._heard, peer.sent, peer.dropped, peer.state)
             for node, peer in sorted(self._peers.items())
         )
 
@@ -334,11 +338,21 @@ class Peers:
             if peer is None or peer.monitor is not monitor:
                 return
             if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                peer.state = "connected"
                 self.probes.forget(node)
             elif event & curve.HANDSHAKE_FAILED:
+                peer.state = "not let in"
                 self._not_admitted(node, peer)
             else:
+                if peer.state in ("connected", "connecting"):
+                    peer.state = "broken"
                 self.probes.connection_broke(node, peer.address)
+
+    def _refused(self, node: str) -> None:
+        peer = self._peers.get(node)
+        if peer is not None:
+            peer.state = "refused"
+        self._tell_refused(node)
 
     def _not_admitted(self, node: str, peer: _Peer) -> None:
         """Somebody is at the address of ``node`` and does not speak with us; if it has two keys, try the other one."""
