@@ -13,6 +13,7 @@ Each kind of refusal has an exit code of its own, so that a supervisor can tell 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from groupsvc import __version__
 
 from . import config as configuration
 from . import daemon
+from .config import report
 from .daemon import EXIT_CONFIG
 from .io.reactor import EXIT_OK
 from .observe import log as logs
@@ -39,9 +41,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         config = configuration.load(Path(path) if path else None)
     except configuration.BadConfig as bad:
+        if arguments.check_config and arguments.json:
+            print(json.dumps(report.of_problems(bad.problems)))
+            return EXIT_CONFIG
         for problem in bad.problems:
             print(f"groupsvcd: {problem}", file=sys.stderr)
         return EXIT_CONFIG
+    if arguments.check_config and arguments.json:
+        print(json.dumps(report.of_config(config)))
+        return EXIT_OK
     if arguments.check_config:
         return _report(config)
     logs.set_up(config.node, config.log_level)
@@ -58,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--config", metavar="FILE", help="configuration in TOML (default: $GROUPSVC_CONFIG, else none)")
     parser.add_argument("--check-config", action="store_true", help="report every problem of the configuration and end")
+    parser.add_argument("--json", action="store_true", help="with --check-config: print an object for programs")
     parser.add_argument("--version", action="version", version=f"groupsvcd {__version__}")
     return parser
 

@@ -179,7 +179,7 @@ class Daemon:
 
     def _look(self) -> Observed:
         """What the engine cannot see, for surveys."""
-        links = {} if self.peers is None else {link.node: link.state for link in self.peers.statistics()}
+        links = {} if self.peers is None else self.peers.states()
         return Observed(__version__, clocks.wall_us(), links)
 
     def run(self) -> int:

@@ -17,6 +17,7 @@ from ..sansio.arguments import group_name
 from . import (
     barrier_command,
     config_commands,
+    doctor,
     domain_commands,
     group_changes,
     group_questions,
@@ -92,7 +93,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"groupsvc {__version__}")
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for family in (domain_commands, group_questions, watching, group_changes, lock_commands, barrier_command, keygen):
+    for family in (
+        domain_commands,
+        group_questions,
+        watching,
+        group_changes,
+        lock_commands,
+        barrier_command,
+        keygen,
+        doctor,
+    ):
         family.add(commands)
     config_commands.add(commands)
     return parser

@@ -55,6 +55,9 @@ DEALER_EVENTS = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSH
 KEY_TRIAL_S = 0.2
 """So long one of two keys of a peer is tried before the other one is: what ZeroMQ waits between two connections."""
 
+SETTLING_S = 1.0
+"""A link that does not stand after this is told as one that does not."""
+
 
 class _Everything:
     """Contains whatever one asks for."""
@@ -77,6 +80,7 @@ class _Peer:
     sent: int = 0
     dropped: int = 0
     state: LinkState = "connecting"
+    made_at: float = 0.0
 
 
 @attrs.frozen
@@ -164,6 +168,15 @@ class Peers:
             for node, peer in sorted(self._peers.items())
         )
 
+    def states(self) -> dict[str, LinkState]:
+        """How all links stand, by name; of one that was made a moment ago nobody can say."""
+        settled = self._clock() - SETTLING_S
+        return {
+            node: peer.state
+            for node, peer in self._peers.items()
+            if peer.state != "connecting" or peer.made_at <= settled
+        }
+
     def connect(self, node: str, address: str, *, listen: bool = False) -> None:
         """From now on ``node`` is reached at ``address``; with ``listen`` its multicasts are heard, too."""
         if node == self._node:
@@ -186,7 +199,7 @@ class Peers:
         dealer.setsockopt(zmq.IMMEDIATE, 1)
         sockets.set_heartbeat(dealer)
         monitor = sockets.monitor(dealer, DEALER_EVENTS)
-        self._peers[node] = _Peer(address, dealer, monitor, LargeFrames(dealer), key)
+        self._peers[node] = _Peer(address, dealer, monitor, LargeFrames(dealer), key, made_at=self._clock())
         self._watch.add(sockets.fd_of(monitor), lambda: self._connection_changed(node, monitor))
         if self._keys is not None:
             curve.show(dealer, self._keys.own)
