@@ -17,6 +17,7 @@ from ..sansio.arguments import group_name
 from . import (
     barrier_command,
     config_commands,
+    completion,
     doctor,
     domain_commands,
     group_changes,
@@ -37,7 +38,7 @@ RUNNING = ("lock", "elect", "barrier")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    parser = _parser()
+    parser = whole_parser()
     typed, argv = cut(sys.argv[1:] if arguments is None else list(arguments))
     options, unknown = parser.parse_known_args(typed)
     misplaced = getattr(options, "misplaced", [])
@@ -83,7 +84,8 @@ def cut(typed: list[str]) -> tuple[list[str], list[str]]:
     return typed[:place], typed[place + 1 :]
 
 
-def _parser() -> argparse.ArgumentParser:
+def whole_parser() -> argparse.ArgumentParser:
+    """That of the command with all its commands."""
     parser = argparse.ArgumentParser(
         prog="groupsvc",
         description="Ask and operate the group service of this node.",
@@ -105,4 +107,5 @@ def _parser() -> argparse.ArgumentParser:
     ):
         family.add(commands)
     config_commands.add(commands)
+    completion.add(commands, whole=lambda: parser)
     return parser
