@@ -50,7 +50,8 @@ def add(commands: Commands, whole: Callable[[], argparse.ArgumentParser]) -> Non
     parser.add_argument(
         "shell", choices=tuple(SCRIPTS), metavar="SHELL", help=f"one of {', '.join(SCRIPTS)}", nargs="?"
     )
-    parser.add_argument("--words", choices=("groups", "nodes"), help=argparse.SUPPRESS)  # asked by the scripts
+    # Asked by the scripts.
+    parser.add_argument("--words", choices=("groups", "nodes", "options"), help=argparse.SUPPRESS)
     reaching_arguments(parser)
 
     def completion(options: argparse.Namespace) -> ExitCode:
@@ -66,11 +67,14 @@ def add(commands: Commands, whole: Callable[[], argparse.ArgumentParser]) -> Non
 
 
 def words(options: argparse.Namespace) -> list[str]:
-    """The names of all groups, or nodes; none if nobody answers in time."""
+    """The names of all groups, nodes or options; none if nobody answers in time."""
     try:
         if options.words == "nodes":
             with DaemonConnection(options.address, ASKING_S, client="groupsvc", keys=options.keys) as connection:
                 return sorted(node.name for node in connection.status().nodes)
+        if options.words == "options":
+            with DaemonConnection(options.address, ASKING_S, client="groupsvc", keys=options.keys) as connection:
+                return sorted(line.key for line in connection.options().options)
         from .. import connect
 
         with connect(
@@ -110,6 +114,8 @@ def _proposed(one: Option | Argument) -> str:
     if one.choices:
         return " ".join(one.choices)
     name = one.value if isinstance(one, Option) else one.name
+    if name == "KEY" and isinstance(one, Argument):  # of `groupsvc config`; as a value of an option it is a public key
+        return "@options"
     return f"@{KINDS.get(name, 'nothing')}"
 
 

@@ -16,8 +16,8 @@ from ..errors import GroupServiceError
 from ..sansio.arguments import group_name
 from . import (
     barrier_command,
-    config_commands,
     completion,
+    config_commands,
     doctor,
     domain_commands,
     group_changes,
