@@ -24,6 +24,7 @@ from . import (
     group_questions,
     keygen,
     lock_commands,
+    streams,
     watching,
 )
 from .advice import explained
@@ -38,6 +39,7 @@ RUNNING = ("lock", "elect", "barrier")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    streams.make_usable()
     parser = whole_parser()
     typed, argv = cut(sys.argv[1:] if arguments is None else list(arguments))
     options, unknown = parser.parse_known_args(typed)
@@ -56,8 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(options, "group"):  # before anybody is asked: the same mistake has the same answer everywhere
             group_name(options.group, may_be_reserved=True)
         code = command(options)
-        if sys.stdout is not None:  # it may have been closed by who started us
-            sys.stdout.flush()
+        sys.stdout.flush()
         return code
     except NotStarted as error:
         print(one_line(f"groupsvc: {error}"), file=sys.stderr)
