@@ -22,10 +22,6 @@ from .command_line import parser
 EXAMPLE = Path(__file__).parents[1] / "config" / "groupsvcd.example.toml"
 SOURCE = f"groupsvc {__version__}"
 
-_SIGNALS = {
-    "SIGTERM, SIGINT": "End: the other nodes are told, and programs of this node lose their sessions.",
-}
-
 
 def pages(example: Path = EXAMPLE) -> dict[str, str]:
     """The text of each, by the name of its file."""
@@ -59,9 +55,6 @@ def _daemon() -> str:
     lines += [*section("Description"), *prose(f"{command.description} {about.strip()}")]
     lines += [*section("Options"), *man.option_items(command)]
     lines += man.exit_status("\n" + "\n".join(f"  {one}" for one in codes.rstrip(".").split(", ")))
-    lines += section("Signals")
-    for name, text in _SIGNALS.items():
-        lines += item(bold(name), [marked(text)])
     lines += [*section("Files"), *item(bold(str(USUAL_FILE)), [marked("The configuration: see `groupsvcd.toml`(5).")])]
     lines += man.see_also([("groupsvc", 1), ("groupsvc-doctor", 1), ("groupsvcd.toml", 5)])
     return "\n".join(lines) + "\n"
