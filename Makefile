@@ -31,7 +31,7 @@ HAS_JAVA := command -v java >/dev/null || test -x "$${JAVA_HOME:-none}/bin/java"
 GET_JAVA := DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends openjdk-17-jre-headless >/dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test spark check docs format sim scale bench fuzz fresh install deb clean
+.PHONY: help demo test spark check docs man format sim scale bench fuzz fresh install deb clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ check: $(STAMP) docs ## format, lint, types, documents, house rules: half a minu
 
 docs: $(STAMP) ## the documentation as pages, in build/site; a broken link is an error
 	$(BIN)/mkdocs build --quiet
+
+man: $(STAMP) ## the man pages, in build/man
+	@$(BIN)/python -m groupsvcd.man build/man
 
 test: check ## check, then every test, those with Spark last
 	$(BIN)/python -m pytest $(CALM) --numprocesses $(JOBS) --dist worksteal

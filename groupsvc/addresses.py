@@ -74,7 +74,10 @@ def problem_with_local_address(address: str) -> str | None:
     path = address.removeprefix(IPC)
     if not path or "\0" in path:
         return f"{address!r} names no socket: a path must follow {IPC!r}"
-    size = len(path.encode())
+    try:
+        size = len(path.encode())
+    except UnicodeEncodeError:  # bytes of a shell that are no text; ZeroMQ takes text only
+        return f"the path of {address!r} is no text in UTF-8"
     if size > SOCKET_PATH_BYTES_MAX:
         return f"the path of {address!r} has {size} bytes, the kernel takes at most {SOCKET_PATH_BYTES_MAX}"
     return None

@@ -89,6 +89,9 @@ class Entering(Generic[T]):
         self._coroutine = coroutine
         self._entered: T | None = None
 
+    def __repr__(self) -> str:
+        return f"<{getattr(self._coroutine, '__name__', 'something')}, to be awaited or entered>"
+
     def __await__(self) -> Generator[Any, None, T]:
         return self._coroutine.__await__()
 

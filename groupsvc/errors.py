@@ -109,7 +109,8 @@ class BarrierBroken(Failed):
 
     ``why`` is "timeout", "cancelled", "failure", "left", "mismatch" or "too_large", and ``who`` did it. Of ``expected``
     parties these have ``arrived`` and these providers are ``missing`` (each with whether it responds); ``never_came``
-    is how many more it takes than there are providers. The first one had ``waited`` so many seconds.
+    is how many more it takes than there are providers. The first one had ``waited`` so many seconds. With "mismatch",
+    ``said`` has what the first one and each of ``who`` said: the provider, its parties (None: all), its on_failure.
     """
 
     def __init__(
@@ -125,8 +126,10 @@ class BarrierBroken(Failed):
         why: str = "",
         who: tuple[Provider, ...] = (),
         waited: float = 0.0,
+        said: tuple[tuple[Provider, int | None, str], ...] = (),
     ) -> None:
         super().__init__(message, group=group)
+        self.said = said
         self.round = round
         self.expected = expected
         self.arrived = arrived

@@ -77,6 +77,10 @@ class Held(Generic[E]):
         if self._machine.valid_for(clock.now()) <= 0:
             raise Suspended("no daemon vouches for this session at the moment", group=self.group)
 
+    def __repr__(self) -> str:
+        state = "ended" if self._membership.has_ended else "held, as far as is known here"
+        return f"<{type(self).__name__} in {self.group}, fence {self.fence}, {state}>"
+
     def __enter__(self) -> Self:
         self.check()
         return self

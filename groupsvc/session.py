@@ -21,6 +21,7 @@ from .groups import Group, Subscription
 from .keys import GivenKeys, Keys, keys_for
 from .machines import Since, StateMachine, tell_group
 from .positions import Position
+from .program import program_name
 from .recipes.made import Recipes
 from .sansio import arguments as check
 from .sansio import asking
@@ -60,6 +61,8 @@ def connect(
     At ``tcp://HOST:PORT`` it is with the daemon of another machine, which asks for ``keys``: the path of the key file
     that ``groupsvc keygen`` made (default: ``GROUPSVC_KEYS``), or ``groupsvc.Keys``. ``keys=False`` does without, and
     without encryption, if that daemon is ``insecure``.
+
+    ``name`` is what people see of it, in lists of who waits for a lock (default: the program and its process).
     """
     from .drivers.pump import Pump  # ZeroMQ is loaded when it is needed: importing groupsvc is to be cheap
 
@@ -76,7 +79,7 @@ def connect_arguments(
     if not (address is None or isinstance(address, str)):
         raise UsageError(f"address is {address!r}; it must be a string")
     where = checked_address(default_address() if address is None else address)
-    return where, name or "", keys_for(where, keys), min(check.seconds(timeout, CONNECT_S), TIMEOUT_S_MAX)
+    return where, name or program_name(), keys_for(where, keys), min(check.seconds(timeout, CONNECT_S), TIMEOUT_S_MAX)
 
 
 class Session(Recipes):

@@ -12,16 +12,16 @@ Each kind of refusal has an exit code of its own, so that a supervisor can tell 
 
 from __future__ import annotations
 
-import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from groupsvc import __version__
-
 from . import config as configuration
 from . import daemon
+from .command_line import parser as _parser
+from .config import report
 from .daemon import EXIT_CONFIG
 from .io.reactor import EXIT_OK
 from .observe import log as logs
@@ -40,28 +40,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         config = configuration.load(path)
     except configuration.BadConfig as bad:
+        if arguments.check_config and arguments.json:
+            print(json.dumps(report.of_problems(bad.problems)))
+            return EXIT_CONFIG
         for problem in bad.problems:
             print(f"groupsvcd: {problem}", file=sys.stderr)
         return EXIT_CONFIG
+    if arguments.check_config and arguments.json:
+        print(json.dumps(report.of_config(config)))
+        return EXIT_OK
     if arguments.check_config:
         return _report(config)
     logs.set_up(config.node, config.log_level)
     return daemon.run(config, reread=lambda: configuration.load(path))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="groupsvcd",
-        description="The groupsvc daemon of this node.",
-        epilog="Without a configuration it is a domain of one, kept in memory. Every option can also be set as"
-        " GROUPSVC_… in the environment. SIGHUP reads the configuration again, SIGUSR2 hands over what this node leads"
-        " and ends, SIGTERM ends. Exit codes: 0 stopped on request or drained, 1 bad configuration or address in use,"
-        " 2 wrong command line, 3 halted, 4 state directory refused, 5 disk error.",
-    )
-    parser.add_argument("--config", metavar="FILE", help="configuration in TOML (default: $GROUPSVC_CONFIG, else none)")
-    parser.add_argument("--check-config", action="store_true", help="report every problem of the configuration and end")
-    parser.add_argument("--version", action="version", version=f"groupsvcd {__version__}")
-    return parser
 
 
 def _report(config: configuration.Config) -> int:

@@ -25,6 +25,7 @@ from groupsvc.wire.limits import DRAIN_S
 from .changes import Changed, Changes
 from .config import Config
 from .config.acquired import Acquired
+from .core.domain.surveys import Observed
 from .core.effects import Adopt
 from .core.engine import Engine
 from .core.records import NodeRecord, Stored
@@ -170,6 +171,7 @@ class Daemon:
             keys=config.keys,
         )
         self.reactor.attach(self.peers, clients)
+        engine.surveys.look = self._look
         self.changes.add("limits.clients_max", apply=lambda new: clients.admit(new.limits.clients_max))
         self.changes.add(
             "limits.client_queue_frames_max", apply=lambda new: clients.queue(new.limits.client_queue_frames_max)
@@ -199,6 +201,11 @@ class Daemon:
         """File and environment say this now; what the domain says stands above the file as before."""
         self.acquired.written = written
         return self.changes.take(self.acquired.in_force())
+
+    def _look(self) -> Observed:
+        """What the engine cannot see, for surveys."""
+        links = {} if self.peers is None else self.peers.states()
+        return Observed(__version__, clocks.wall_us(), links)
 
     def run(self) -> int:
         """Drive the engine until it is stopped; the exit code."""

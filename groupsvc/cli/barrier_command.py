@@ -21,6 +21,7 @@ import attrs
 from .. import BarrierBroken, Group, Joined, Provider, Released, TimedOut, UsageError, connect
 from ..drivers.connection import TIMEOUT_S
 from ..sansio.arguments import group_name
+from ..sansio.rounds import disagreement
 from ..views import id_of, stranger
 from ..wire.limits import PROVIDERS_MAX
 from .child_process import check_program, replace_us
@@ -231,6 +232,10 @@ def broken_line(
 ) -> str:
     """What happened, who had come, and who had not."""
     why = _WHY[broken.why].format(who=" and ".join(_called(one) for one in who) or "somebody")
+    if broken.said:
+        known = {one.id: one for one in (*arrived, *who)}
+        said = [(known.get(one.id, one), parties, on_failure) for one, parties, on_failure in broken.said]
+        why = disagreement(said, _called, ("--parties ", "--on-failure "))
     text = f"barrier {name!r} is broken: {why}; {len(arrived)} of {broken.expected} had come"
     if arrived:
         text += f" ({', '.join(_called(one) for one in arrived)})"

@@ -1,4 +1,4 @@
-"""Commands about the domain: ``dev``, ``status``, ``look-up``, ``hand-over``.
+"""Commands about the domain: ``dev``, ``status``, ``nodes``, ``look-up``, ``hand-over``.
 
 They use a plain connection, without a session: ``status`` answers also where no session could be had.
 """
@@ -15,6 +15,7 @@ import msgspec
 from ..drivers.connection import DaemonConnection
 from ..wire.client_messages import ClientReply, GroupRecord
 from . import node_table
+from .colours import colour_argument, paint_for
 from .exit_codes import ExitCode
 from .options import asking, group_argument, readable
 
@@ -34,9 +35,18 @@ def add(commands: Commands) -> None:
         epilog="example:\n  groupsvc dev --nodes 3", formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     dev.add_argument("--nodes", type=_node_count, default=3, metavar="N", help="how many daemons (default 3)")
+    dev.add_argument("--json", action="store_true", help="print an object a line for programs")
     dev.set_defaults(command=_dev)
 
-    asking(commands, "status", _status, help="the nodes, the name server, and what is wrong", example="groupsvc status")
+    status = asking(
+        commands, "status", _status, help="the nodes, the name server, and what is wrong", example="groupsvc status"
+    )
+    colour_argument(status)
+    nodes = asking(
+        commands, "nodes", _nodes, help="the nodes of the domain: role, status, and since when each runs",
+        example="groupsvc nodes",
+    )  # fmt: skip
+    colour_argument(nodes)
 
     look_up = asking(commands, "look-up", _look_up, help="who leads a group", example="groupsvc look-up orders")
     group_argument(look_up)
@@ -51,7 +61,7 @@ def add(commands: Commands) -> None:
 def _dev(options: argparse.Namespace) -> ExitCode:
     from . import dev  # starting daemons needs more than asking them
 
-    return dev.run(options.nodes)
+    return dev.run(options.nodes, is_json=options.json)
 
 
 def _status(options: argparse.Namespace) -> ExitCode:
@@ -60,7 +70,18 @@ def _status(options: argparse.Namespace) -> ExitCode:
     if options.json:
         _print_json(status)
     else:
-        print("\n".join(node_table.lines_of(status)))
+        print("\n".join(node_table.lines_of(status, paint_for(options.color, sys.stdout))))
+    return ExitCode.OK if node_table.is_serving(status) else ExitCode.NOT_SERVING
+
+
+def _nodes(options: argparse.Namespace) -> ExitCode:
+    with _connected(options) as connection:
+        status = connection.status()
+    if options.json:
+        found = {"asked": status.node, "serving": node_table.is_serving(status), "trouble": status.trouble}
+        print(json.dumps({**found, "nodes": [node_table.node_object(node) for node in status.nodes]}, indent=2))
+    else:
+        print("\n".join(node_table.node_lines(status, paint_for(options.color, sys.stdout))))
     return ExitCode.OK if node_table.is_serving(status) else ExitCode.NOT_SERVING
 
 
@@ -72,7 +93,8 @@ def _look_up(options: argparse.Namespace) -> ExitCode:
     elif record.exists:
         print(_group_line(record))
     else:
-        print(f"groupsvc: there is no group {options.group!r}", file=sys.stderr)
+        advice = "a program that joins it forms it, and so does --form; `groupsvc groups` lists those that there are"
+        print(f"groupsvc: there is no group {options.group!r}; {advice}", file=sys.stderr)
     return ExitCode.OK if record.exists else ExitCode.NOT_FOUND
 
 

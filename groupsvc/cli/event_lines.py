@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from .. import (
     AttributesChanged,
+    Cause,
     Dissolved,
     Event,
     Joined,
@@ -19,6 +20,7 @@ from .. import (
     Suspended,
     View,
 )
+from .colours import Style
 from .group_questions import provider_object, view_object
 from .tables import in_json, one_line, shown
 
@@ -33,6 +35,23 @@ def first_line(view: View) -> str:
 def line_of(event: Event) -> str:
     """What happened, without when and where."""
     return one_line(_in_words(event))
+
+
+def style_of(event: Event) -> Style | None:
+    """How it is coloured."""
+    match event:
+        case Joined() | Resumed():
+            return "good"
+        case Left(cause=Cause.LEAVE | Cause.GOODBYE):
+            return "doubtful"
+        case Left() | Lost() | Overrun():
+            return "bad"
+        case Suspended() | Dissolved():
+            return "doubtful"
+        case StateChanged() | AttributesChanged():
+            return "new"
+        case _:
+            return None
 
 
 def _in_words(event: Event) -> str:

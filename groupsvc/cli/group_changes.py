@@ -1,4 +1,4 @@
-"""Commands that change something in a group: ``state`` with a value, and ``send``.
+"""Commands that change something in a group: ``state`` with a value, ``send``, and ``expel``.
 
 Only providers may propose, so these join the group for a moment, under the name "groupsvc-cli", and leave again. The
 others see it come and go; where joins are voted on, they vote on this one. A group that does not exist is not formed.
@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .. import UsageError
+from .. import Failed, Provider, UsageError
+from ..wire.limits import PROVIDER_NAME_CHARS_MAX
 from .exit_codes import ExitCode
-from .group_questions import connected
+from .group_questions import connected, provider_object
 from .options import asking, count, group_argument
-from .tables import in_json, shown
+from .tables import in_json, one_line, shown
 
 if TYPE_CHECKING:
     from .options import Commands
 
 NAME = "groupsvc-cli"
 """What the other providers see us as."""
+
+PROVIDER_CHARS_MAX = PROVIDER_NAME_CHARS_MAX
+"""Of a provider's name; an id is never longer."""
 
 
 def add(commands: Commands) -> None:
@@ -38,6 +43,17 @@ def add(commands: Commands) -> None:
     )
     group_argument(send)
     send.add_argument("text", metavar="TEXT", help="the text")
+
+    expel = asking(
+        commands, "expel", _expel, help="propose that providers leave a group, whether they want or not",
+        example="groupsvc expel db reporter-2 --reason 'its disk is full'",
+    )  # fmt: skip
+    group_argument(expel)
+    expel.add_argument(
+        "providers", nargs="+", type=_provider, metavar="PROVIDER",
+        help="name or id of a provider, as `groupsvc members` shows them; a name that several have is refused",
+    )  # fmt: skip
+    expel.add_argument("--reason", default="", metavar="TEXT", help="why, for them and for those who stay")
 
 
 def _state(options: argparse.Namespace) -> ExitCode:
@@ -77,6 +93,36 @@ def _send(options: argparse.Namespace) -> ExitCode:
     else:
         print(f"{options.group}: sent, to {others} {'provider' if others == 1 else 'providers'}")
     return ExitCode.OK
+
+
+def _expel(options: argparse.Namespace) -> ExitCode:
+    with connected(options) as session, session.join(options.group, name=NAME, create=False) as group:
+        others = [one for one in group.providers if one.id != group.me.id]
+        targets = [found_provider(one, others, options.group) for one in dict.fromkeys(options.providers)]
+        outcome = group.expel(*targets, reason=options.reason).require()
+    if options.json:
+        found = {"group": options.group, "expelled": [provider_object(one) for one in targets]}
+        print(json.dumps({**found, "reason": options.reason, "phases": outcome.phases}, indent=2))
+    else:
+        print(one_line(f"{options.group}: expelled {', '.join(map(str, targets))}"))
+    return ExitCode.OK
+
+
+def found_provider(word: str, providers: Sequence[Provider], group: str) -> Provider:
+    """The one that ``word`` stands for: its id, or a name that it alone has."""
+    found = [one for one in providers if one.id == word] or [one for one in providers if one.name == word]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise Failed(f"group {group!r} has no provider {word!r}; `groupsvc members {group}` lists those that there are")
+    ids = ", ".join(one.id for one in found)
+    raise Failed(f"{len(found)} providers of group {group!r} are called {word!r}: give the id of one, {ids}")
+
+
+def _provider(text: str) -> str:
+    if not text.isprintable() or not 1 <= len(text) <= PROVIDER_CHARS_MAX:
+        raise argparse.ArgumentTypeError(f"a provider is printable text of 1 to {PROVIDER_CHARS_MAX} characters")
+    return text
 
 
 def _bytes(text: str) -> bytes:

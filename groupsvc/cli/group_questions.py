@@ -33,6 +33,9 @@ _DEFAULTS = {
     DefaultCast.UNRESPONSIVE: "default vote: it does not answer",
 }
 
+HELD_BY_TURNS = ("_lock/", "_election/", "_rwlock/", "_semaphore/")
+"""Groups that are a line, in which the first ones hold something, each with a fence of its own."""
+
 
 def add(commands: Commands) -> None:
     """Add the parsers of this family."""
@@ -116,9 +119,11 @@ def _members(options: argparse.Namespace) -> ExitCode:
 def member_lines(group: str, view: View) -> list[str]:
     """The providers as a table, with what the group agrees on above it."""
     noun = "provider" if len(view.providers) == 1 else "providers"
-    head = f"{group}: {len(view.providers)} {noun}, state version {view.state_version}, fence {view.fence}"
+    head = f"{group}: {len(view.providers)} {noun}, state version {view.state_version}, fence of the group {view.fence}"
     if view.quorum_lost_seq:
         head += f"; it went on without its quorum at entry {view.quorum_lost_seq}, and may lack what came before"
+    if group.startswith(HELD_BY_TURNS):
+        head += " (who holds it has that of the moment when its turn came, which is not larger)"
     rows = [
         (one.name or "-", one.node, str(one.joined_seq), one.id, shown(one.data) if one.data else "-")
         for one in view.providers

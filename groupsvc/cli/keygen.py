@@ -62,7 +62,7 @@ def add(commands: Commands) -> None:
 def _keygen(options: argparse.Namespace) -> ExitCode:
     from ..drivers.curve import new_keys  # ZeroMQ makes them
 
-    name = options.name or socket.gethostname()
+    name = socket.gethostname() if options.name is None else options.name
     if not is_key_name(name):
         raise UsageError(f"{name!r} is no name: 1 to 63 letters, digits, '.', '_' or '-'")
     keys = new_keys(tuple(map(public_key, options.server)))

@@ -88,7 +88,8 @@ def add(commands: Commands) -> None:
         "--nonblock",
         action="store_true",
         dest="only_tries",
-        help="do not wait for who holds it, as --timeout 0",
+        help="do not wait for who holds it, as --timeout 0; only for the daemon's word whether it is free, which may"
+        f" take up to {TIMEOUT_S:g} seconds while the domain elects a name server or stands still",
     )
     kind = lock.add_mutually_exclusive_group()
     kind.add_argument(

@@ -16,13 +16,16 @@ from ..errors import GroupServiceError
 from ..sansio.arguments import group_name
 from . import (
     barrier_command,
+    completion,
     config_commands,
+    doctor,
     domain_commands,
     drain_command,
     group_changes,
     group_questions,
     keygen,
     lock_commands,
+    streams,
     watching,
 )
 from .advice import explained
@@ -37,7 +40,8 @@ RUNNING = ("lock", "elect", "barrier")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    parser = _parser()
+    streams.make_usable()
+    parser = whole_parser()
     typed, argv = cut(sys.argv[1:] if arguments is None else list(arguments))
     options, unknown = parser.parse_known_args(typed)
     misplaced = getattr(options, "misplaced", [])
@@ -55,8 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if hasattr(options, "group"):  # before anybody is asked: the same mistake has the same answer everywhere
             group_name(options.group, may_be_reserved=True)
         code = command(options)
-        if sys.stdout is not None:  # it may have been closed by who started us
-            sys.stdout.flush()
+        sys.stdout.flush()
         return code
     except NotStarted as error:
         print(one_line(f"groupsvc: {error}"), file=sys.stderr)
@@ -83,7 +86,8 @@ def cut(typed: list[str]) -> tuple[list[str], list[str]]:
     return typed[:place], typed[place + 1 :]
 
 
-def _parser() -> argparse.ArgumentParser:
+def whole_parser() -> argparse.ArgumentParser:
+    """That of the command with all its commands."""
     parser = argparse.ArgumentParser(
         prog="groupsvc",
         description="Ask and operate the group service of this node.",
@@ -94,8 +98,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.set_defaults(command=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for family in (
-        domain_commands, drain_command, group_questions, watching, group_changes, lock_commands, barrier_command, keygen
-    ):  # fmt: skip
+        domain_commands,
+        drain_command,
+        group_questions,
+        watching,
+        group_changes,
+        lock_commands,
+        barrier_command,
+        keygen,
+        doctor,
+    ):
         family.add(commands)
     config_commands.add(commands)
+    completion.add(commands, whole=lambda: parser)
     return parser

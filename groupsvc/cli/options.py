@@ -32,7 +32,7 @@ def asking(
         epilog=f"example:\n  {example}\n\n{EXIT_CODES_TEXT}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _reaching(parser)
+    reaching_arguments(parser)
     parser.add_argument(
         "--timeout", type=timeout, default=otherwise, metavar="S", help=f"{seconds} (default {otherwise:g})"
     )
@@ -55,12 +55,12 @@ def running(
     )
     parser.add_argument("name", type=readable, metavar="NAME", help=argparse.SUPPRESS)
     parser.add_argument("misplaced", nargs="*", default=[], help=argparse.SUPPRESS)
-    _reaching(parser)
+    reaching_arguments(parser)
     parser.set_defaults(command=command, runs=parser)
     return parser
 
 
-def _reaching(parser: argparse.ArgumentParser) -> None:
+def reaching_arguments(parser: argparse.ArgumentParser) -> None:
     """Which daemon, and how."""
     parser.add_argument(
         "--address", help="client socket of the daemon (default: GROUPSVC_ADDRESS, else this node's daemon)"

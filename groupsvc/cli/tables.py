@@ -11,6 +11,8 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
+from .colours import Paint, Style, plain
+
 SHOWN_CHARS_MAX = 120
 """Of a value in a line for people; programs get all of it."""
 
@@ -24,9 +26,22 @@ def one_line(text: str) -> str:
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Lines with the cells of each column below one another."""
-    rows = [[one_line(cell) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return painted([[(cell, None) for cell in row] for row in rows], plain)
+
+
+def painted(rows: Sequence[Sequence[tuple[str, Style | None]]], paint: Paint) -> list[str]:
+    """The same with a style for each cell, which takes no room."""
+    cells = [[(one_line(cell), style) for cell, style in row] for row in rows]
+    widths = [max(len(row[column][0]) for row in cells) for column in range(len(cells[0]))]
+    found = []
+    for row in cells:
+        last = max((column for column, (cell, _) in enumerate(row) if cell), default=-1)
+        line = "".join(
+            paint(cell, style) + " " * (width - len(cell) + 2 if column < last else 0)
+            for column, ((cell, style), width) in enumerate(zip(row, widths, strict=True))
+        )
+        found.append(line)
+    return found
 
 
 def shown(value: bytes) -> str:

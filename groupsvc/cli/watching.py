@@ -9,11 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 import time
 from typing import TYPE_CHECKING
 
 from .. import Dissolved, Event, Lost, Subscription
 from . import event_lines
+from .colours import Paint, colour_argument, paint_for
 from .exit_codes import ExitCode
 from .group_questions import connected
 from .options import asking, group_argument, seconds
@@ -35,6 +37,7 @@ def add(commands: Commands) -> None:
     watch.add_argument(
         "--wait", type=seconds, default=0.0, metavar="S", help="wait S seconds for the group to appear (default 0)"
     )
+    colour_argument(watch)
 
 
 def _watch(options: argparse.Namespace) -> ExitCode:
@@ -47,20 +50,20 @@ def _watch(options: argparse.Namespace) -> ExitCode:
 
 
 def _print_first(subscription: Subscription, options: argparse.Namespace) -> None:
-    view = subscription.view
+    view, paint = subscription.view, paint_for(options.color, sys.stdout)
     if options.json:
         print(json.dumps(event_lines.first_object(options.group, view)), flush=True)
     else:
-        print(f"{_now()}  entry {view.seq}  {event_lines.first_line(view)}", flush=True)
+        print(f"{paint(f'{_now()}  entry {view.seq}', 'faint')}  {event_lines.first_line(view)}", flush=True)
 
 
 def _print_events(subscription: Subscription, options: argparse.Namespace) -> ExitCode:
-    until = time.monotonic() + options.duration
+    until, paint = time.monotonic() + options.duration, paint_for(options.color, sys.stdout)
     while (left := until - time.monotonic()) > 0:
         event = subscription.next_event(timeout=left)
         if event is None:
             continue
-        print(json.dumps(event_lines.object_of(event)) if options.json else _line(event), flush=True)
+        print(json.dumps(event_lines.object_of(event)) if options.json else _line(event, paint), flush=True)
         if isinstance(event, Dissolved):
             return ExitCode.OK
         if isinstance(event, Lost):
@@ -68,10 +71,10 @@ def _print_events(subscription: Subscription, options: argparse.Namespace) -> Ex
     return ExitCode.OK
 
 
-def _line(event: Event) -> str:
+def _line(event: Event, paint: Paint) -> str:
     seq = getattr(event, "seq", None)
-    where = "" if seq is None else f"entry {seq}  "
-    return f"{_now()}  {where}{event_lines.line_of(event)}"
+    where = "" if seq is None else f"  entry {seq}"
+    return f"{paint(f'{_now()}{where}', 'faint')}  {paint(event_lines.line_of(event), event_lines.style_of(event))}"
 
 
 def _now() -> str:

@@ -46,6 +46,8 @@ from ..wire.client_messages import (
     Problem,
     Status,
     StatusAsk,
+    SurveyAsk,
+    SurveyIs,
     Welcome,
 )
 from ..wire.limits import TIMEOUT_S_MAX
@@ -128,6 +130,11 @@ class DaemonConnection:
     def options(self, *, timeout: float | None = None) -> OptionsAre:
         """The options of this daemon, and where each value comes from; answered from its memory."""
         return self._call(OptionsAsk(self._next_id()), OptionsAre, "ask for the options", timeout, harmless=True)
+
+    def survey(self, *, timeout: float | None = None) -> SurveyIs:
+        """How all nodes are, as each says of itself: versions, clocks, connections. Changes nothing."""
+        wait = self._wait(timeout)
+        return self._call(SurveyAsk(self._next_id(), wait), SurveyIs, "ask all nodes", wait, harmless=True)
 
     def hand_over(self, to: str, *, timeout: float | None = None) -> None:
         """Make the voter ``to`` name server; returns when it has happened."""

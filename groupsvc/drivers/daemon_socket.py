@@ -30,6 +30,7 @@ import zmq
 from ..addresses import TCP, socket_path, tcp_host_and_port
 from ..errors import DaemonUnreachable, PeerProtocolError, UsageError
 from ..keys import Keys
+from ..program import program_name
 from ..wire import frames
 from ..wire.client_messages import (
     CLIENT_PROTOCOL_VERSION,
@@ -201,8 +202,7 @@ def _number(of: zmq.Socket[bytes], option: int) -> int:
 
 def hello(id: int, client: str | None) -> Hello:
     """The first request of a connection."""
-    name = client or f"{os.path.basename(sys.argv[0]) or 'python'}[{os.getpid()}]"
-    return Hello(id, CLIENT_PROTOCOL_VERSION, CLIENT_PROTOCOL_VERSION, name)
+    return Hello(id, CLIENT_PROTOCOL_VERSION, CLIENT_PROTOCOL_VERSION, client or program_name())
 
 
 def _listed(keys: Keys) -> str:

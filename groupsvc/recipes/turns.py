@@ -1,5 +1,15 @@
 """What is held by turns, in the hands of a program: acquire, release, and the guard of what is held.
 
+    thread ── acquire ──► Attempt ── stands in ──► line: the providers of group _lock/x, the oldest first
+                             │                              A (has the turn)   B   C
+                             ▼ its turn has come
+                           Turn ── guarded by ──► HeldInTurn: fence, valid_for, lost, check()
+
+An *attempt* is one try to have it, with a time after which it is given up. Its *contender* (``contending.py``) is the
+provider that stands in line for it. A *turn* is what an attempt becomes that succeeded, until it is given back or lost.
+The *pump* (``drivers``) is whoever moves frames between the session and its daemon while somebody waits: a thread, or
+the event loop.
+
 A ``Lock`` object can be used by any number of threads (or tasks): each ``acquire`` stands in line for itself. So one
 object may have several turns, one after the other, or at the same time if it is a semaphore. Who releases gives back
 the newest of its own thread; if it has none, because one thread acquires and another releases, the newest of all.
@@ -48,6 +58,9 @@ class Turn(Generic[E]):
         self.owner = owner
         self.depth = 1
 
+    def __repr__(self) -> str:
+        return f"<Turn at {self.contender.line.what}, acquired {self.depth} times, {self.held!r}>"
+
 
 def turn_of(pump: Pump | LoopPump, contender: Contender, lost: E, suspended: E, owner: object) -> Turn[E]:
     """What a contender has whose turn it is. ``lost`` is set when it ends, unless it was given back."""
@@ -81,6 +94,9 @@ class Attempt(Generic[E]):
         self.turn: Turn[E] | None = None
         self.why_late = ""  # in words
         self._line = line
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} to have {self._line.what} within {self.wait:g} s>"
 
     def is_decided(self) -> bool:
         """Whether the turn has come, or cannot come any more."""

@@ -5,6 +5,7 @@ What parties brought, if it is much, comes in parts before the end of the round,
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import attrs
@@ -152,6 +153,27 @@ class Missing:
         return f"{self.provider}" if self.responds else f"{self.provider}, which does not respond"
 
 
+SAID_SHOWN_MAX = 5
+"""Of those who say something else than the first: the others most likely say the same once more."""
+
+
+def disagreement(
+    said: Sequence[tuple[Provider, int | None, str]],
+    name_of: Callable[[Provider], str] = str,
+    words: tuple[str, str] = ("parties=", "on_failure="),
+) -> str:
+    """Who said what, as far as it differs: the first one, and those who said something else."""
+    parties, on_failure = ({one[place] for one in said} for place in (1, 2))
+
+    def terms(how_many: int | None, on: str) -> str:
+        found = [f"{words[0]}{how_many}"] if len(parties) > 1 else []
+        return " and ".join([*found, f"{words[1]}{on}"] if len(on_failure) > 1 else found)
+
+    told = [f"{name_of(one)} said {terms(how_many, on)}" for one, how_many, on in said[: SAID_SHOWN_MAX + 1]]
+    rest = len(said) - len(told)
+    return ", ".join(told) + (f" and {rest} more something else than the first" if rest else "")
+
+
 def broken(membership: Membership, where: str, round_: Round) -> BarrierBroken:
     """Why nobody was released."""
     who = tuple(membership.who(one) for one in round_.who)
@@ -160,7 +182,8 @@ def broken(membership: Membership, where: str, round_: Round) -> BarrierBroken:
     gone = 0 if round_.broken_by not in ("failure", "left") else sum(one not in arrived for one in who)
     expected = round_.parties or len(arrived) + len(missing) + gone
     never_came = max(0, expected - len(arrived) - len(missing) - gone)
-    why = WORDS[round_.broken_by].format(who=", ".join(map(str, who)))
+    said = tuple((membership.who(one), parties or None, on_failure) for one, parties, on_failure in round_.said)
+    why = disagreement(said) if said else WORDS[round_.broken_by].format(who=", ".join(map(str, who)))
     text = f"{where} is broken in round {round_.number}: {why}; {len(arrived)} of {expected} had come"
     if round_.waited >= 0.001:
         text += f", the first {round_.waited:.3g} s before"
@@ -171,5 +194,5 @@ def broken(membership: Membership, where: str, round_: Round) -> BarrierBroken:
     text += "; all parties reset it before it is used again"
     return BarrierBroken(
         text, group=membership.group, round=round_.number, expected=expected, arrived=arrived, missing=missing,
-        never_came=never_came, why=round_.broken_by, who=who, waited=round_.waited,
+        never_came=never_came, why=round_.broken_by, who=who, waited=round_.waited, said=said,
     )  # fmt: skip

@@ -26,7 +26,7 @@ from typing import Self, TypeVar
 import attrs
 
 from ..errors import BarrierBroken, DaemonUnreachable, Failed, NotAMember, TimedOut, UsageError
-from ..sansio.rounds import NO, YES
+from ..sansio.rounds import NO, YES, disagreement
 from ..session import Session
 from .attempts import Attempt, current_attempt
 from .errors import NotKept, TasksBroken
@@ -190,6 +190,8 @@ class BarrierTask:
             "mismatch": f"{', '.join(who)} said something else about parties or on_failure than the others",
             "too_large": "all payloads together are more than one round carries",
         }.get(broken.why, broken.why)  # fmt: skip
+        if broken.said:
+            did = disagreement(broken.said, lambda one: str(known.get(one.id, one)))
         here = {known[one.id].rank for one in broken.arrived if one.id in known}
         expected = range(self._terms.parties) if self._terms.parties else [one.rank for one in known.values()]
         missing = tuple(sorted(set(expected) - here))

@@ -128,6 +128,9 @@ class LocalDomain:
         if self._undertaker is not None:
             self._undertaker.close()
 
+    def __repr__(self) -> str:
+        return f"<LocalDomain of {', '.join(self.names)}>"
+
     def __enter__(self) -> Self:
         self.start()
         return self

@@ -30,6 +30,8 @@ from .kinds import Kind
 from .notices import AnyNotice, AttributeValue, DefaultVote, GroupView, Outcome, ProposalId, ProviderId, Vote
 from .option_messages import OptionsAre as OptionsAre
 from .option_messages import OptionsAsk as OptionsAsk
+from .survey_messages import SurveyAsk as SurveyAsk
+from .survey_messages import SurveyIs as SurveyIs
 from .table_lines import GroupLine, NodeStatus
 
 CLIENT_PROTOCOL_VERSION = 1
@@ -560,14 +562,14 @@ class OutcomesAre(ClientReply, tag=int(Kind.OUTCOMES_ARE)):
 
 
 AnyClientRequest = (
-    Hello | StatusAsk | LookUpAsk | ConfigAsk | ConfigSet | HandOverAsk | DrainAsk | OptionsAsk
+    Hello | StatusAsk | LookUpAsk | ConfigAsk | ConfigSet | HandOverAsk | DrainAsk | OptionsAsk | SurveyAsk
     | OpenSession | ResumeSession | CloseSession | SessionAlive
     | JoinAsk | SubscribeAsk | LeaveAsk | GoodbyeAsk | ChangeStateAsk | SendAsk | ExpelAsk | ChangeAttributesAsk
     | CastVote | Multicast | SubmitOutside | CatchUpAsk | OutcomeAsk | GroupsAsk | WhyAsk | Overrun
     | StoreBlock | SealCheckpoint | BarrierAsk | BreakAsk | RoundAsk
 )  # fmt: skip
 AnyAnswer = (
-    Welcome | Status | GroupRecord | ConfigValue | Done | Problem | DrainIs
+    Welcome | Status | GroupRecord | ConfigValue | Done | Problem | DrainIs | SurveyIs
     | SessionIs | SessionAliveAck | JoinedAs | Subscribed | OutcomeIs | CaughtUp | GroupsAre | OutcomesAre
     | RoundIs | RoundPart | OptionsAre
 )  # fmt: skip

@@ -85,6 +85,10 @@ class Kind(enum.IntEnum):
     VOTES = 80
     WAITS = 81
 
+    # Questions of operators, which nothing depends on.
+    SURVEY = 90
+    FINDINGS = 91
+
     # Application to daemon.
     HELLO = 100
     STATUS_ASK = 101
@@ -94,6 +98,7 @@ class Kind(enum.IntEnum):
     HAND_OVER_ASK = 105
     DRAIN_ASK = 108
     OPTIONS_ASK = 110
+    SURVEY_ASK = 115
 
     # Daemon to application.
     WELCOME = 120
@@ -104,6 +109,7 @@ class Kind(enum.IntEnum):
     PROBLEM = 125
     DRAIN_IS = 128
     OPTIONS_ARE = 130
+    SURVEY_IS = 135
 
     # Application to daemon, within a session.
     OPEN_SESSION = 140

@@ -112,6 +112,9 @@ class Outcome(Value, kw_only=True):
 RoundEnd = Literal["released", "broken", "reset"]
 BrokenBy = Literal["", "timeout", "cancelled", "failure", "left", "mismatch", "too_large"]
 
+Said = tuple[ProviderId, int, Literal["break", "continue", "wait"]]
+"""What a party has said about a barrier: how many it takes (0: all providers), and what is to be done when one dies."""
+
 
 class Round(Value, kw_only=True):
     """How a round of a barrier ended: the same for everybody who came to it."""
@@ -125,6 +128,7 @@ class Round(Value, kw_only=True):
     who: tuple[ProviderId, ...] = ()  # whose doing that was
     missing: tuple[tuple[ProviderId, bool], ...] = ()  # providers that had not come, and whether they answer
     waited: float = 0.0  # seconds since the first one came, as the leader saw it
+    said: tuple[Said, ...] = ()  # if it broke because they do not agree: what the first said, then those in ``who``
 
 
 class Notice(Value):

@@ -6,6 +6,7 @@ Which part does what:
 
     member     registration, lease, node list        every node
     requests   calls of local clients                every node
+    surveys    how all nodes are, for operators      every node
     groups     the groups this node carries          every node
     processes  process groups: providers, ballots    every node
     sessions   what clients do in them               every node
@@ -31,6 +32,7 @@ from groupsvc.wire.client_messages import (
     Problem,
     Status,
     StatusAsk,
+    SurveyAsk,
 )
 from groupsvc.wire.option_messages import OPTION_PREFIX
 from groupsvc.wire.table_lines import NodeStatus, OptionLine
@@ -38,6 +40,7 @@ from groupsvc.wire.table_lines import NodeStatus, OptionLine
 from .domain.member import Member
 from .domain.requests import Requests
 from .domain.roster import difference
+from .domain.surveys import Surveys
 from .domain.trouble import Trouble
 from .domain.voter import Voter
 from .drain import Drain
@@ -53,6 +56,7 @@ from .peer_messages import (
     DOMAIN_STREAM,
     AliveAck,
     Answered,
+    Findings,
     ForChair,
     Goodbye,
     LeaderAlive,
@@ -60,6 +64,7 @@ from .peer_messages import (
     PeerMessage,
     StreamMessage,
     SubmitRefused,
+    Survey,
     Suspect,
     Tell,
     Unwelcome,
@@ -82,6 +87,7 @@ class Engine:
         self.option_lines: Callable[[], tuple[OptionLine, ...]] = self._options_said
         self.trouble = Trouble(self.turn, parameters, self.member)
         self.requests = Requests(self.turn, parameters, self.identity, self.member, self.trouble)
+        self.surveys = Surveys(self.turn, parameters, self.member, self.links, self.trouble.heard_s)
         self.groups = NodeGroups(
             Station(self.turn, parameters, self.identity, self.member, self.requests, self.links, rng)
         )
@@ -111,6 +117,8 @@ class Engine:
             Answered: lambda sender, message: self.requests.on_answered(message),
             Tell: lambda sender, message: self.requests.on_tell(message),
             SubmitRefused: lambda sender, message: self.requests.on_submit_refused(message),
+            Survey: self.surveys.on_survey,
+            Findings: self.surveys.on_findings,
         }
         if self.voter is not None:
             self._handlers |= self.voter.handlers()
@@ -165,12 +173,14 @@ class Engine:
         elif isinstance(event, ClientGone):
             self.drain.on_client_gone(event.client)
             self.requests.on_client_gone(event.client)
+            self.surveys.on_client_gone(event.client)
             self.sessions.on_gone(event.client, process_ended=event.process_ended)
         return self._finish()
 
     def _tick(self) -> None:
         self.member.tick()
         self.requests.tick()
+        self.surveys.tick()
         self.links.tick()
         self.groups.tick()
         self.processes.tick()
@@ -203,7 +213,7 @@ class Engine:
     def deadline(self) -> float:
         """When the next Tick is needed."""
         at = min(self.member.deadline, self.requests.deadline, self.links.deadline, self.groups.deadline)
-        at = min(at, self.processes.deadline, self.sessions.deadline, self.drain.deadline)
+        at = min(at, self.processes.deadline, self.sessions.deadline, self.drain.deadline, self.surveys.deadline)
         return at if self.voter is None else min(at, self.voter.deadline)
 
     # --- Frames ---
@@ -341,6 +351,8 @@ class Engine:
             self.requests.on_config_set(client, message)
         elif isinstance(message, HandOverAsk):
             self.requests.on_hand_over(client, message)
+        elif isinstance(message, SurveyAsk):
+            self.surveys.on_ask(client, message)
         elif isinstance(message, OptionsAsk):
             self.turn.reply(client, OptionsAre(message.id, self.turn.node, self.option_lines()))
 

@@ -23,6 +23,7 @@ LINGER_S = 5.0
 VOTERS = -1
 OFFICE = -2
 ANSWERS = -3
+SURVEYS = -4
 """Owners beside the groups, which own by their id."""
 
 

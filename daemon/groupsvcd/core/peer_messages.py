@@ -14,7 +14,11 @@ from groupsvc.wire.codec import Codec
 from groupsvc.wire.kinds import Kind
 
 from .groups.papers import Paper, Silent, Waiter
+from .peer_forms import PeerMessage as PeerMessage
+from .peer_forms import StreamMessage as StreamMessage
 from .stream.entries import Piece
+from .survey_messages import Findings as Findings
+from .survey_messages import Survey as Survey
 from .views import AttributeValue, NodeId, View, Views
 
 DOMAIN_STREAM = 0
@@ -28,16 +32,6 @@ def topic_of(stream: int) -> bytes:
 
 
 DOMAIN_TOPIC = topic_of(DOMAIN_STREAM)
-
-
-class PeerMessage(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
-    """The common form of all messages between daemons."""
-
-
-class StreamMessage(PeerMessage):
-    """What concerns one stream: the domain's, or that of a group."""
-
-    stream: int
 
 
 # --- Liveness ---------------------------------------------------------------------------------------
@@ -593,6 +587,7 @@ AnyPeerMessage = (
     | Ask | Tell | Answered
     | Grant | GroupIs | Insert | Inserted | InsertRefused | Leave | Left | Complaint | Orphan
     | Votes | Waits
+    | Survey | Findings
 )  # fmt: skip
 
 PEER_CODEC: Codec[AnyPeerMessage] = Codec(AnyPeerMessage)

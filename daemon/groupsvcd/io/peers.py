@@ -37,6 +37,7 @@ import zmq
 from groupsvc.drivers import curve
 from groupsvc.wire.frames import claimed_sender
 from groupsvc.wire.limits import FRAME_BYTES_USUAL
+from groupsvc.wire.survey_messages import LinkState
 
 from ..core.peer_messages import DOMAIN_TOPIC, TOPIC_BYTES
 from . import sockets
@@ -53,6 +54,9 @@ DEALER_EVENTS = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSH
 
 KEY_TRIAL_S = 0.2
 """So long one of two keys of a peer is tried before the other one is: what ZeroMQ waits between two connections."""
+
+SETTLING_S = 1.0
+"""A link that does not stand after this is told as one that does not."""
 
 
 class _Everything:
@@ -75,6 +79,8 @@ class _Peer:
     tried_since: float = 0.0
     sent: int = 0
     dropped: int = 0
+    state: LinkState = "connecting"
+    made_at: float = 0.0
 
 
 @attrs.frozen
@@ -86,6 +92,7 @@ class LinkStatistics:
     listens: bool
     frames_sent: int
     frames_dropped: int
+    state: LinkState
 
 
 class Peers:
@@ -121,7 +128,8 @@ class Peers:
         self._topics = {DOMAIN_TOPIC}
         self._bound: list[str] = []
         self.is_empty = True
-        self.probes = Probes(watch, clock, refused)
+        self._tell_refused = refused
+        self.probes = Probes(watch, clock, self._refused)
         self.router = sockets.new_socket(context, zmq.ROUTER, send_queue=queue_frames)
         self.router.setsockopt(zmq.ROUTER_MANDATORY, 1)
         self.publisher = sockets.new_socket(context, zmq.XPUB, send_queue=queue_frames)
@@ -157,9 +165,18 @@ class Peers:
     def statistics(self) -> tuple[LinkStatistics, ...]:
         """All links, by name."""
         return tuple(
-            LinkStatistics(node, peer.address, node in self._heard, peer.sent, peer.dropped)
+            LinkStatistics(node, peer.address, node in self._heard, peer.sent, peer.dropped, peer.state)
             for node, peer in sorted(self._peers.items())
         )
+
+    def states(self) -> dict[str, LinkState]:
+        """How all links stand, by name; of one that was made a moment ago nobody can say."""
+        settled = self._clock() - SETTLING_S
+        return {
+            node: peer.state
+            for node, peer in self._peers.items()
+            if peer.state != "connecting" or peer.made_at <= settled
+        }
 
     def connect(self, node: str, address: str, *, listen: bool = False) -> None:
         """From now on ``node`` is reached at ``address``; with ``listen`` its multicasts are heard, too."""
@@ -184,7 +201,7 @@ class Peers:
         dealer.setsockopt(zmq.IMMEDIATE, 1)
         sockets.set_heartbeat(dealer)
         monitor = sockets.monitor(dealer, DEALER_EVENTS)
-        self._peers[node] = _Peer(address, dealer, monitor, LargeFrames(dealer), key)
+        self._peers[node] = _Peer(address, dealer, monitor, LargeFrames(dealer), key, made_at=self._clock())
         self._watch.add(sockets.fd_of(monitor), lambda: self._connection_changed(node, monitor))
         if self._keys is not None:
             curve.show(dealer, self._keys.own)
@@ -362,11 +379,21 @@ class Peers:
             if peer is None or peer.monitor is not monitor:
                 return
             if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                peer.state = "connected"
                 self.probes.forget(node)
             elif event & curve.HANDSHAKE_FAILED:
+                peer.state = "not let in"
                 self._not_admitted(node, peer)
             else:
+                if peer.state in ("connected", "connecting"):
+                    peer.state = "broken"
                 self.probes.connection_broke(node, peer.address)
+
+    def _refused(self, node: str) -> None:
+        peer = self._peers.get(node)
+        if peer is not None:
+            peer.state = "refused"
+        self._tell_refused(node)
 
     def _not_admitted(self, node: str, peer: _Peer) -> None:
         """Somebody is at the address of ``node`` and does not speak with us; if it has two keys, try the other one."""

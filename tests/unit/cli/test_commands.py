@@ -116,7 +116,9 @@ def test_look_up_of_nothing_has_an_exit_code_of_its_own(capsys: pytest.CaptureFi
         return GroupRecord(request.id, False, False, 0, "db", 0, "", ())
 
     assert run(missing, "look-up", "db") == ExitCode.NOT_FOUND
-    assert capsys.readouterr().err == "groupsvc: there is no group 'db'\n"
+    said = capsys.readouterr().err
+    assert said.startswith("groupsvc: there is no group 'db'; ")
+    assert "`groupsvc groups`" in said
 
 
 def test_hand_over_names_the_voter(capsys: pytest.CaptureFixture[str]) -> None:

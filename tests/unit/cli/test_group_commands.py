@@ -108,7 +108,7 @@ def test_members_are_a_table_with_the_oldest_first(capsys: pytest.CaptureFixture
     assert ExitCode.OK == code
     assert not any(isinstance(request, wire.JoinAsk) for request in requests)
     head, columns, first, second = capsys.readouterr().out.splitlines()
-    assert "db: 2 providers, state version 2, fence 1048583" == head
+    assert "db: 2 providers, state version 2, fence of the group 1048583" == head
     assert ["NAME", "NODE", "JOINED", "ID", "DATA"] == columns.split()
     assert ["anna", "n1", "3", "n1/17/1", "-"] == first.split()
     assert ["bert", "n2", "5", "n2/18/4", "'port", "8080'"] == second.split()
@@ -118,10 +118,10 @@ def test_members_say_that_the_group_may_lack_something() -> None:
     """on_quorum_lost="continue": an operator sees it, too."""
     view = View(9, 1048583, (), b"", 0, Vote.APPROVE, quorum_lost_seq=8)
     head, _ = member_lines("db", view)
-    assert (
-        "db: 0 providers, state version 0, fence 1048583; it went on without its quorum at entry 8, and may lack"
-        in head
+    assert head.startswith(
+        "db: 0 providers, state version 0, fence of the group 1048583; it went on without its quorum"
     )
+    assert "at entry 8, and may lack" in head
 
 
 def test_members_are_objects(capsys: pytest.CaptureFixture[str]) -> None:
@@ -304,3 +304,47 @@ def test_a_name_that_no_group_can_have_is_a_sentence(command: str, capsys: pytes
     first, *rest = command.split()
     assert ExitCode.USAGE == main([first, "no blanks", *rest, "--address", "ipc:///nowhere"])
     assert "cannot name a group" in capsys.readouterr().err
+
+
+# --- expel ---------------------------------------------------------------------------------------------------
+
+
+def expelled(request: wire.ExpelAsk) -> wire.OutcomeIs:
+    subject = notices.Subject(kind="expel", proposer=ME.id, leaving=request.targets, cause="expelled")
+    outcome = notices.Outcome(ballot=12, subject=subject, approved=True, phases=1, reason="one_phase")
+    return wire.OutcomeIs(request.id, ("n1", 17, 9), 12, outcome)
+
+
+@pytest.mark.parametrize("word", ["bert", "n2/18/4"])
+def test_providers_are_expelled_by_name_or_id(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, asked = run("expel", "db", word, word, "--reason", "its disk is full", ExpelAsk=expelled)
+    assert ExitCode.OK == code
+    (ask,) = [one for one in asked if isinstance(one, wire.ExpelAsk)]
+    assert ((BERT.id,), "its disk is full") == (ask.targets, ask.reason)
+    assert "db: expelled bert (n2/18/4)\n" == capsys.readouterr().out
+
+
+def test_expel_as_object_names_who_had_to_go(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ExitCode.OK == run("expel", "db", "bert", "--json", ExpelAsk=expelled)[0]
+    found = json.loads(capsys.readouterr().out)
+    assert ("db", ["n2/18/4"]) == (found["group"], [one["id"] for one in found["expelled"]])
+
+
+def test_nobody_is_expelled_by_a_name_that_nobody_or_several_have(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ExitCode.FAILED == run("expel", "db", "cleo", ExpelAsk=expelled)[0]
+    assert "has no provider 'cleo'; `groupsvc members db` lists" in capsys.readouterr().err
+    both = notices.GroupView(9, 1048584, (ANNA, replace(BERT, name="anna"), ME), b"", 2, "approve")
+    code, asked = run(
+        "expel", "db", "anna", JoinAsk=lambda request: wire.JoinedAs(request.id, 1, ME.id, {}, both), ExpelAsk=expelled
+    )
+    assert ExitCode.FAILED == code
+    assert (
+        "2 providers of group 'db' are called 'anna': give the id of one, n1/17/1, n2/18/4" in capsys.readouterr().err
+    )
+    assert not [one for one in asked if isinstance(one, wire.ExpelAsk)]
+
+
+def test_the_fence_of_a_line_is_not_taken_for_that_of_its_holder() -> None:
+    view = View(7, 12, (), b"", 0, Vote.APPROVE)
+    assert "who holds it has that of the moment when its turn came" in member_lines("_lock/x", view)[0]
+    assert "db: 0 providers, state version 0, fence of the group 12" == member_lines("db", view)[0]

@@ -201,3 +201,14 @@ def test_links_count_what_was_sent_and_what_was_dropped(nodes: Nodes) -> None:
     assert ("b", True, True) == (b.node, b.listens, b.frames_sent > 0)
     assert ("c", False, 0, 1) == (c.node, c.listens, c.frames_sent, c.frames_dropped)
     assert ("v", True, 0, 0) == (v.node, v.listens, v.frames_sent, v.frames_dropped)
+
+
+def test_how_a_link_stands_is_told_by_who_has_it(nodes: Nodes) -> None:
+    """a reaches v; where b was, nobody listens any more; of a link that was just made nobody can say anything."""
+    nodes.a.connect("b", nodes.address("b"))
+    assert nodes.loop.until(lambda: {"v": "connected", "b": "connected"} == nodes.a.states(), nodes.a.probes.run)
+    nodes.b.close()
+    nodes.made.remove(nodes.b)
+    assert nodes.loop.until(lambda: "refused" == nodes.a.states()["b"], nodes.a.probes.run)
+    nodes.a.connect("c", nodes.address("c"))
+    assert "c" not in nodes.a.states() or "connecting" != nodes.a.states()["c"]

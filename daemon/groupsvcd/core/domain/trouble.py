@@ -44,6 +44,11 @@ class Trouble:
         """A frame of this node came."""
         self._heard_at[node] = self._turn.now
 
+    def heard_s(self, node: str) -> float:
+        """How long ago that was; -1 if never, or if nobody is there any more."""
+        heard_at = self._heard_at.get(node)
+        return -1.0 if heard_at is None else self._turn.now - heard_at
+
     def refused(self, node: str) -> None:
         """Its port refuses: whoever asks for the status need not wait until its silence is long."""
         self._heard_at.pop(node, None)

@@ -20,7 +20,7 @@ from typing import Literal
 
 import msgspec
 
-from groupsvc.wire.notices import AttributeValue, BrokenBy, Cast, DefaultVote, ProviderId, RoundEnd
+from groupsvc.wire.notices import AttributeValue, BrokenBy, Cast, DefaultVote, ProviderId, RoundEnd, Said
 
 FailureCause = Literal["failure", "goodbye", "overrun"]
 """Why a provider is no more, as far as its own node can tell. That a node is no more, the stream says."""
@@ -190,6 +190,7 @@ class RoundEnded(Ruling, frozen=True, kw_only=True, tag=4):
     who: tuple[ProviderId, ...] = ()
     waited: float = 0.0
     keeps: bool = False  # for who takes the place of a dead party
+    said: tuple[Said, ...] = ()  # if they do not agree
 
 
 AnyRuling = PhaseEnded | WindowEnded | NodesGone | RoundEnded

@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from groupsvc.wire.limits import ROUND_BYTES_MAX
-from groupsvc.wire.notices import BrokenBy, ProviderId, RoundEnd
+from groupsvc.wire.notices import BrokenBy, ProviderId, RoundEnd, Said
 
 from ..views import NodeId
 from . import commands as cmd
@@ -49,6 +49,7 @@ class Verdict:
     parties: int  # 0: all providers
     broken_by: BrokenBy = ""
     who: tuple[ProviderId, ...] = ()
+    said: tuple[Said, ...] = ()
 
 
 class Gathering:
@@ -132,7 +133,7 @@ class Gathering:
             barrier=barrier, round=number, end=verdict.end, parties=verdict.parties,
             arrived=in_order(self._group.providers, payloads),
             brought=tuple((one, here[one].brought) for one in verdict.arrived if is_released and here[one].brought),
-            broken_by=verdict.broken_by, who=verdict.who, waited=waited,
+            broken_by=verdict.broken_by, who=verdict.who, said=verdict.said, waited=waited,
             keeps=is_released and any(here[one].on_failure == "wait" for one in verdict.arrived),
         )  # fmt: skip
 
@@ -146,7 +147,8 @@ class Gathering:
             return Verdict("broken", living, first.parties, here[given_up[0]].gives_up, given_up)
         others = tuple(one for one in living if not _agree(here[one], first))
         if others:
-            return Verdict("broken", living, first.parties, "mismatch", others)
+            said = tuple((one, here[one].parties, here[one].on_failure) for one in (living[0], *others))
+            return Verdict("broken", living, first.parties, "mismatch", others, said)
         if first.on_failure == "break" and not first.resets:
             lost = self._lost(here, first)
             if lost:

@@ -141,7 +141,7 @@ class Rounds:
         round_ = Round(
             barrier=barrier, number=ruling.round, end=ruling.end, parties=ruling.parties,
             arrived=tuple(arrived.items()),
-            broken_by=ruling.broken_by, who=ruling.who, waited=ruling.waited,
+            broken_by=ruling.broken_by, who=ruling.who, said=ruling.said, waited=ruling.waited,
             missing=tuple((one, one not in unresponsive) for one in living if is_broken and one not in arrived),
         )  # fmt: skip
         if is_broken:

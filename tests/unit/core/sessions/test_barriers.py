@@ -301,6 +301,8 @@ def test_two_that_say_different_things_about_a_barrier_are_told_so() -> None:
     asked = [come(a, parties=2), come(b, parties=3)]
     domain.run(0.2)
     assert ["mismatch"] * 2 == [round_of(one, n).broken_by for one, n in zip((a, b), asked, strict=True)]
+    said = ((id_of(a), 2, "break"), (id_of(b), 3, "break"))
+    assert [said] * 2 == [round_of(one, n).said for one, n in zip((a, b), asked, strict=True)]
 
 
 def test_wrong_uses_are_refused_in_words() -> None:

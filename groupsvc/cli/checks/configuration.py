@@ -1,0 +1,108 @@
+"""The configuration of the daemon of this node, as the daemon itself judges it, and the keys in it.
+
+Clients do not have the daemon's code. So ``groupsvcd --check-config --json`` is run, and says whether the file is good
+and what it comes to: which socket, which state directory, whose keys.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from .findings import Finding, fail, ok, warn
+
+CONFIG_VARIABLE = "GROUPSVC_CONFIG"
+USUAL_FILE = Path("/etc/groupsvc/groupsvcd.toml")
+"""Where a service that was installed has it."""
+
+JUDGING_S = 20.0
+"""To start a process on a machine that has much to do; the judgement takes milliseconds."""
+
+CHECK = "configuration"
+KEYS = "keys"
+
+
+@attrs.frozen
+class Judged:
+    """A configuration: its file ("" if there is none), and what it comes to if it is good."""
+
+    file: str
+    content: dict[str, Any] | None = None
+
+    def text(self, key: str) -> str:
+        """Of an option; "" if it has no value."""
+        return str((self.content or {}).get(key) or "")
+
+
+def file_of(given: str | None) -> str:
+    """The file to look at: given, in the environment, or at the usual place; "" if there is none."""
+    if given:
+        return given
+    return os.environ.get(CONFIG_VARIABLE) or (str(USUAL_FILE) if USUAL_FILE.exists() else "")
+
+
+def judge(file: str) -> tuple[Judged, list[Finding]]:
+    """What the daemon says of this configuration."""
+    if importlib.util.find_spec("groupsvcd") is None:
+        return Judged(file), [warn(CHECK, "groupsvcd is not installed here, so nobody can judge its configuration")]
+    command = [sys.executable, "-m", "groupsvcd", "--check-config", "--json", *(["--config", file] if file else [])]
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=JUDGING_S, stdin=subprocess.DEVNULL)
+        found = json.loads(ended.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired) as error:
+        why = f"groupsvcd --check-config could not be asked ({type(error).__name__})"
+        return Judged(file), [warn(CHECK, why, f"run `groupsvcd --check-config{' --config ' + file if file else ''}`")]
+    if not found["good"]:
+        advice = "correct it; `groupsvcd --check-config` lists all problems, the example configuration all options"
+        problems = [": ".join(filter(None, (one["where"], one["key"], one["text"]))) for one in found["problems"]]
+        return Judged(file), [fail(CHECK, problem, advice) for problem in problems]
+    return Judged(file, found), [_good(file, found), *(warn(CHECK, one) for one in found["warnings"])]
+
+
+def _good(file: str, found: dict[str, Any]) -> Finding:
+    if not file:
+        text = "no configuration file: the daemon is a domain of its own, kept in memory"
+        return warn(CHECK, text, f"name it with --config FILE, or in {CONFIG_VARIABLE}, if there is one")
+    role = "voter" if found["voter"] else "node without a vote"
+    return ok(CHECK, f"{file} is good: {found['node']}, {role} of a domain of {len(found['voters']) or 1} voters")
+
+
+def look_at_keys(judged: Judged) -> list[Finding]:
+    """Whether others could know this node; that pair, mode and voters are right is part of the judgement above."""
+    content = judged.content
+    if content is None:
+        return []
+    file = judged.text("key_file")
+    if not file:
+        if content["insecure"]:
+            return [warn(KEYS, "there are none, and insecure = true: anybody who reaches a port may send frames",
+                         "make some with `groupsvc keygen`, and see docs/guides/keys.md")]  # fmt: skip
+        return [ok(KEYS, "there are none, and so this daemon uses addresses of this machine only")]
+    found = [_pair(file, content)]
+    listed = content["node_keys"].get(content["node"])
+    if listed is None:
+        text = f"the key of {content['node']} itself is not in [node_keys] of its own file"
+        advice = "the table is the same on every node: see that the others have it, and add it here"
+        found.append(warn(KEYS, text, advice))
+    twice = sorted(name for name, keys in content["node_keys"].items() if len(keys) > 1)
+    if twice:
+        text = f"two keys are accepted for {', '.join(twice)}"
+        found.append(warn(KEYS, text, "when the change of key is done, remove the old one on every node"))
+    return found
+
+
+def _pair(file: str, content: dict[str, Any]) -> Finding:
+    try:
+        seen = os.stat(file)
+    except OSError as error:
+        return warn(KEYS, f"{file} cannot be looked at: {error.strerror}", "ask as root, or as the user of the daemon")
+    mode = stat.S_IMODE(seen.st_mode)
+    return ok(KEYS, f"{file} (mode {mode:04o}) is a pair; {len(content['node_keys'])} nodes are listed, all voters too")
