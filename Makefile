@@ -104,11 +104,11 @@ fuzz: $(STAMP) ## garbage for the wire: make fuzz FUZZ_SECONDS=600
 fresh: ## the two commands of the README in a fresh Debian, made by debootstrap: root, a quarter of an hour
 	@tests/fresh/run.sh
 
-# For packagers: make install DESTDIR=/tmp/stage PREFIX=/usr. What is not built (pages for man) is left out.
-install: $(STAMP) ## put daemon, unit, user and configuration in place: DESTDIR, PREFIX (/usr/local)
+# For packagers: make install DESTDIR=/tmp/stage PREFIX=/usr.
+install: $(STAMP) man ## put daemon, unit, user and configuration in place: DESTDIR, PREFIX (/usr/local)
 	@PIP="$(abspath $(BIN)/python) -m pip" PYTHON=$(PYTHON) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh daemon/packaging/install.sh
 
-deb: $(STAMP) ## a package for this machine's Debian, in build
+deb: $(STAMP) man ## a package for this machine's Debian, in build
 	@PIP="$(abspath $(BIN)/python) -m pip" PYTHON=$(PYTHON) sh daemon/packaging/deb.sh
 
 clean: ## remove everything that make made

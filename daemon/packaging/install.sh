@@ -64,7 +64,7 @@ if [ ! -e "$to$sysconfdir/groupsvc/groupsvcd.toml" ]; then
 fi
 
 # --- Pages for man, and what shells complete, if they were made.
-for page in "$man"/*.[1-8]; do
+for page in "$man"/man[1-8]/*.[1-8]; do
     if [ -e "$page" ]; then put 644 "$page" "$prefix/share/man/man${page##*.}/$(basename "$page")"; fi
 done
 complete() { # complete SHELL PATH

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from groupsvcd import man
+
 ROOT = Path(__file__).parents[3]
 SCRIPTS = ROOT / "daemon/packaging"
 
@@ -108,3 +110,12 @@ def test_a_package_is_made_of_it(tmp_path: Path) -> None:
 def test_the_scripts_are_of_the_plain_shell(script: Path) -> None:
     done = subprocess.run(["sh", "-n", str(script)], capture_output=True, text=True)
     assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_pages_for_man_are_put_where_man_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `make man` has written them."""
+    man.write(tmp_path / "pages")
+    monkeypatch.setenv("MAN", str(tmp_path / "pages"))
+    installed(tmp_path / "stage", "/usr")
+    for page in ("man1/groupsvc.1", "man1/groupsvc-doctor.1", "man5/groupsvcd.toml.5", "man8/groupsvcd.8"):
+        assert (tmp_path / "stage/usr/share/man" / page).is_file(), page
