@@ -57,7 +57,7 @@ LOOK_S = 0.1
 TELL_EVERY_S = 0.25
 """Who asks how far it is hears it so much later, unless it is over before."""
 
-LAST_WORD_S = 0.5
+LAST_WORD_S = 2.0
 """Who has asked and was just answered asks again at once: for so long the last word is kept for it."""
 
 NAMED_MAX = 5

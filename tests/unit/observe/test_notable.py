@@ -28,6 +28,9 @@ EVENTS = [
      "group 'db' had lost its quorum and goes on with what was left of it: entries before 8 that were delivered may be"
      " missing"),
     (Journal("unwelcome", args={"name": "b", "reason": "because"}), "b may not join: because"),
+    (Journal("drain", args={"stage": "gave up", "left": ["sessions: 2", "groups: 'db'"]}),
+     "the time for the drain is over; left are sessions: 2; groups: 'db'"),
+    (Journal("drain", args={"stage": "drained", "left": []}), "drained: nothing is left to hand over"),
     (Journal("trouble", args={"text": "50 % of 100 %s"}), "50 % of 100 %s"),
 ]  # fmt: skip
 
