@@ -16,6 +16,9 @@ Of a process on another machine nobody tells that it has ended. Its connection b
 network is gone, ``HEARTBEAT_TIMEOUT_MS`` later. So its session lasts until its grace is over.
 
 At the tcp address a key is asked for (``keys.py``), if the daemon has one; at the Unix socket the file's mode decides.
+Who is at the other end is found out once, at Hello (``principals.py``), and told to the engine. The routing id by which
+a connection is known here would be the client's to choose, and it could choose that of another whose connection has
+just broken. So who chooses one is refused, and every frame must come from the principal that said Hello.
 
 A client that does not read its replies is given up as if its connection had broken, and gets not one frame more over
 it: a frame left out between two others would spoil its count of what it was told.
@@ -27,7 +30,6 @@ import enum
 import math
 import os
 import socket
-import struct
 from collections.abc import Callable
 from typing import cast
 
@@ -51,17 +53,22 @@ from groupsvc.wire.client_messages import (
 from groupsvc.wire.kinds import FrameKind
 from groupsvc.wire.limits import GRACE_S
 
+from ..core.access import Principal
+from ..core.audit import Audit
 from ..core.effects import ReplyToClient
 from . import sockets
 from .complaints import Complaints
 from .keys import CLIENTS, proven_name
 from .outbox import Outbox
+from .principals import CREDENTIALS, LOCAL_PEER, principal_of
 from .sockets import NOBLOCK, RCVMORE, SNDMORE_NOBLOCK, Context, has_more
 from .watch import Watch
 
 SO_PEERPIDFD = 77
 """Since Linux 6.5; the socket module does not know it yet."""
 SOCKET_MODE = 0o660
+NAME_CHARS = 64
+"""Of the name that a client gives itself, in a record."""
 SUSPICION_S = 0.02
 """From the monitor's word that a connection ended to the question whether it did."""
 
@@ -69,10 +76,9 @@ NOT_KNOWN = -1
 ELSEWHERE = -2
 """In place of a pidfd: the process cannot be watched, because the kernel does not tell, or it is on another machine."""
 
-LOCAL_PEER = "localhost:"
-"""How libzmq names the other end of a Unix socket, with user, group and process; over tcp it is a number."""
+GIVEN_ID_BYTES = 5
+"""A routing id that libzmq has made: a zero, and a number. What a client chooses is longer or shorter, or a guess."""
 
-_credentials = struct.Struct("3i")
 _EMPTY = REPLY_CODEC.encode([])
 
 
@@ -95,12 +101,13 @@ class Client:
     fd: int
     pidfd: int
     name: str
-    key_name: str  # whose key it has shown; empty on the Unix socket
+    peer: str  # as libzmq names the other end
+    principal: Principal
 
     @property
     def in_words(self) -> str:
         """For people."""
-        return f"client {self.name!r}" + (f" with the key of {self.key_name}" if self.key_name else "")
+        return f"client {self.name!r}" + (f" with the key of {self.principal.key}" if self.principal.key else "")
 
 
 class Clients:
@@ -124,7 +131,15 @@ class Clients:
         queue_frames: int,
         listen: str = "",
         keys: Keys | None = None,
+        clients_per_principal_max: int | None = None,
+        came: Callable[[int, Principal], None] = lambda client, principal: None,
+        audit: Audit | None = None,
     ) -> None:
+        self._asks_for_keys = keys is not None
+        self._per_principal_max = clients_per_principal_max or clients_max
+        self._per_principal: dict[str, int] = {}
+        self._came = came
+        self._audit = audit or Audit(clock, lambda op, args: None)
         self._watch = watch
         self._clock = clock
         self._complaints = complaints
@@ -210,16 +225,13 @@ class Clients:
         router = self.router
         routing_id = router.recv(NOBLOCK)
         client = self._by_id.get(routing_id)
-        fd, peer, key_name = -1, "", ""
-        if client is None:
-            part = router.recv(NOBLOCK, copy=False)
-            raw = part.bytes
-            fd, peer = _source_of(part)
-            key_name = proven_name(part)
-        else:
-            raw = router.recv(NOBLOCK)
+        part = router.recv(NOBLOCK, copy=False)
+        raw = part.bytes
         if router.getsockopt(RCVMORE):
             self._refuse(routing_id, "frame", f"a message with {sockets.drop_rest(router)} parts too many")
+            return
+        if client is not None and not _is_from(client, part):
+            self._stolen(client, part)
             return
         try:
             frame = frames.unpack(raw)
@@ -232,13 +244,13 @@ class Clients:
             return
         for request in requests:
             if isinstance(request, Hello):
-                client = self._welcome(routing_id, request, fd, peer, key_name)
+                client = self._welcome(routing_id, request, part)
             elif client is None:
                 self._refuse(routing_id, "hello", "the first request of a connection must be Hello", request.id)
             else:
                 found.append((client.number, request))
 
-    def _welcome(self, routing_id: bytes, hello: Hello, fd: int, peer: str, key_name: str) -> Client | None:
+    def _welcome(self, routing_id: bytes, hello: Hello, part: zmq.Frame) -> Client | None:
         before = self._by_id.get(routing_id)
         if before is not None:
             self._refuse(routing_id, "hello", "Hello was said already on this connection", hello.id)
@@ -250,10 +262,20 @@ class Clients:
             )
             self._refuse(routing_id, "version", text, hello.id)
             return None
+        if len(routing_id) != GIVEN_ID_BYTES or routing_id[0] != 0:
+            self._refuse(routing_id, "hello", "a connection must not choose its routing id; leave it out", hello.id)
+            return None
         if len(self._by_number) >= self._clients_max:
             text = f"this daemon has {self._clients_max} clients and takes no more (limits.clients_max)"
             text += "; close some, or raise it in its configuration"
             self._refuse(routing_id, "too many clients", text, hello.id, family_failed=True)
+            return None
+        fd, peer = _source_of(part)
+        principal = principal_of(fd, peer, proven_name(part), asks_for_keys=self._asks_for_keys)
+        if self._per_principal.get(principal.identity, 0) >= self._per_principal_max:
+            text = f"{principal.identity} has {self._per_principal_max} connections and gets no more"
+            text += " (limits.clients_per_principal_max); close some, or raise it in the configuration of the daemon"
+            self._refuse(routing_id, "too many clients", text, hello.id, family_failed=True, who=principal.identity)
             return None
         pidfd = _pidfd_of(fd, peer)
         if pidfd == NOT_KNOWN:  # it ended between Hello and now, or the kernel does not tell; then the monitor must
@@ -262,7 +284,7 @@ class Clients:
         if previous is not None:  # its descriptor is in use again, so its connection is over
             self._dead.append((previous, Gone.CONNECTION))
         self._last_number += 1
-        client = Client(self._last_number, routing_id, fd, pidfd, hello.client, key_name)
+        client = Client(self._last_number, routing_id, fd, pidfd, hello.client, peer, principal)
         self._by_id[routing_id] = self._by_number[client.number] = client
         if fd >= 0:
             self._by_fd[fd] = client
@@ -270,12 +292,28 @@ class Clients:
             self._watch.add(pidfd, lambda: self._process_ended(client))
         else:
             self._suspects[client.number] = self._clock() + SUSPICION_S
+        self._per_principal[principal.identity] = self._per_principal.get(principal.identity, 0) + 1
+        self._came(client.number, principal)
+        self._audit.record("client_admitted", principal.identity, client=client.number, name=hello.client[:NAME_CHARS])
         _, node, incarnation, domain = self._who_we_are()
         self._send(routing_id, [Welcome(hello.id, CLIENT_PROTOCOL_VERSION, node, incarnation, domain)])
         return client
 
-    def _refuse(self, routing_id: bytes, code: str, text: str, id: int = 0, *, family_failed: bool = False) -> None:
+    def _stolen(self, client: Client, part: zmq.Frame) -> None:
+        """Somebody else has the routing id of ``client`` now, whose connection is over: it is not heard under it."""
+        peer = _source_of(part)[1]
+        text = f"a frame from {peer or 'nowhere'} has the routing id of {client.in_words}, which is another's"
+        self._complaints.note("false name", f"{text}; it was dropped")
+        self._audit.record("client_refused", client.principal.identity, code="false name", peer=peer)
+        if client.number not in self._given_up:
+            self._given_up.add(client.number)
+            self._dead.append((client, Gone.CONNECTION))
+
+    def _refuse(
+        self, routing_id: bytes, code: str, text: str, id: int = 0, *, family_failed: bool = False, who: str = ""
+    ) -> None:
         self._complaints.note("client refused", text)
+        self._audit.record("client_refused", who, code=code)
         self._send(routing_id, [Problem(id, "failed" if family_failed else "usage", code, text)])
 
     # --- Out --------------------------------------------------------------------------------------------
@@ -343,6 +381,7 @@ class Clients:
             if self._by_fd.get(client.fd) is client:
                 del self._by_fd[client.fd]
             self._suspects.pop(client.number, None)
+            self._let_in_one_more(client.principal.identity)
             self._given_up.discard(client.number)
         elif client.number not in self._bereft:
             return
@@ -355,6 +394,13 @@ class Clients:
                 self._let_go_of_bereft(math.inf, 1)
         if had_connection or what is Gone.PROCESS:
             self._gone.append((client.number, what))
+
+    def _let_in_one_more(self, identity: str) -> None:
+        left = self._per_principal.get(identity, 0) - 1
+        if left > 0:
+            self._per_principal[identity] = left
+        else:
+            self._per_principal.pop(identity, None)
 
     def _let_go_of_bereft(self, now: float, most: int = 0) -> None:
         """Whose grace is over has lost its session; the oldest first, and no more than ``most`` unless that is 0."""
@@ -382,6 +428,15 @@ class Clients:
         self.router.close(linger=linger_ms)
 
 
+def _is_from(client: Client, part: zmq.Frame) -> bool:
+    """Whether a frame is from the principal of ``client``; a process is a part of what libzmq says of a peer."""
+    try:
+        peer = part.get("Peer-Address")
+    except zmq.ZMQError:
+        peer = ""
+    return peer == client.peer and (not client.principal.key or client.principal.key == proven_name(part))
+
+
 def _source_of(part: zmq.Frame) -> tuple[int, str]:
     """The descriptor a frame came through, and the other end as libzmq saw it when it connected."""
     try:
@@ -404,8 +459,8 @@ def _pidfd_of(fd: int, peer: str) -> int:
         with socket.socket(fileno=os.dup(fd)) as connection:
             if connection.family != socket.AF_UNIX:
                 return ELSEWHERE
-            raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _credentials.size)
-            pid = int(_credentials.unpack(raw)[0])
+            raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+            pid = int(CREDENTIALS.unpack(raw)[0])
             if peer.count(":") == 3 and peer.rpartition(":")[2] != str(pid):
                 return NOT_KNOWN  # the descriptor belongs to another connection by now
             try:
