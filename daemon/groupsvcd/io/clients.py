@@ -62,6 +62,7 @@ from .keys import CLIENTS, proven_name
 from .outbox import Outbox
 from .principals import CREDENTIALS, LOCAL_PEER, principal_of
 from .sockets import NOBLOCK, RCVMORE, SNDMORE_NOBLOCK, Context, has_more
+from .strangers import Strangers, cookie_of
 from .watch import Watch
 
 SO_PEERPIDFD = 77
@@ -69,6 +70,7 @@ SO_PEERPIDFD = 77
 SOCKET_MODE = 0o660
 NAME_CHARS = 64
 """Of the name that a client gives itself, in a record."""
+CONNECTION_EVENTS = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_ACCEPTED)
 SUSPICION_S = 0.02
 """From the monitor's word that a connection ended to the question whether it did."""
 
@@ -102,6 +104,7 @@ class Client:
     pidfd: int
     name: str
     peer: str  # as libzmq names the other end
+    cookie: bytes  # as the kernel numbers the connection
     principal: Principal
 
     @property
@@ -158,10 +161,11 @@ class Clients:
         self._bereft: dict[
             int, tuple[Client, float]
         ] = {}  # whose processes are watched without a connection; until when
+        self._strangers = Strangers(clock, complaints, clients_max)
         self._outbox: Outbox[int, AnyClientReply] = Outbox(REPLY_CODEC, clock, self._too_large)
         self.router = sockets.new_socket(context, zmq.ROUTER, send_queue=queue_frames)
         self.router.setsockopt(zmq.ROUTER_MANDATORY, 1)
-        self._monitor = sockets.monitor(self.router, int(zmq.EVENT_DISCONNECTED))
+        self._monitor = sockets.monitor(self.router, CONNECTION_EVENTS)
         watch.add(sockets.fd_of(self._monitor), self._connections_changed)
         try:
             sockets.bind(self.router, address, mode=SOCKET_MODE)
@@ -203,6 +207,9 @@ class Clients:
             pass
         self.is_empty = True
         self._judge_suspects()
+        if self._strangers.deadline <= self._clock():
+            self._connections_changed()
+            self._strangers.cut_late()
         self._let_go_of_bereft(self._clock())
         dead, self._dead = self._dead, []
         for client, what in dead:
@@ -217,6 +224,7 @@ class Clients:
         if self._dead or self._gone:
             return -math.inf
         at = min(self._suspects.values()) if self._suspects else math.inf
+        at = min(at, self._strangers.deadline)
         for _, until in self._bereft.values():
             return min(at, until)  # the oldest
         return at
@@ -284,10 +292,11 @@ class Clients:
         if previous is not None:  # its descriptor is in use again, so its connection is over
             self._dead.append((previous, Gone.CONNECTION))
         self._last_number += 1
-        client = Client(self._last_number, routing_id, fd, pidfd, hello.client, peer, principal)
+        client = Client(self._last_number, routing_id, fd, pidfd, hello.client, peer, cookie_of(fd), principal)
         self._by_id[routing_id] = self._by_number[client.number] = client
         if fd >= 0:
             self._by_fd[fd] = client
+            self._strangers.forget(fd)
         if pidfd >= 0:
             self._watch.add(pidfd, lambda: self._process_ended(client))
         else:
@@ -358,8 +367,12 @@ class Clients:
         self._dead.append((client, Gone.PROCESS))
 
     def _connections_changed(self) -> None:
-        for _, fd in sockets.monitor_events(self._monitor):
+        for event, fd in sockets.monitor_events(self._monitor):
             client = self._by_fd.get(fd)
+            if event == zmq.EVENT_ACCEPTED:
+                self._strangers.came(fd, None if client is None else client.cookie)
+                continue
+            self._strangers.forget(fd)
             if client is not None:  # not put off by those who come and go through the same descriptor
                 self._suspects.setdefault(client.number, self._clock() + SUSPICION_S)
 

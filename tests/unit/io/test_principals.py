@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import struct
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,11 @@ from typing import Any
 import pytest
 import zmq
 
+from groupsvc.testing.local_node import environment
 from groupsvc.wire.client_messages import REPLY_CODEC, Hello, Problem, StatusAsk, Welcome
 from groupsvcd.core.access import UNKNOWN, Principal
 from groupsvcd.core.audit import Audit
-from groupsvcd.io import clocks
+from groupsvcd.io import clocks, strangers
 from groupsvcd.io.clients import Clients, Gone
 from groupsvcd.io.principals import CREDENTIALS, principal_of
 from groupsvcd.io.sockets import Context, has_more
@@ -130,6 +133,50 @@ def test_a_principal_has_so_many_connections(door: Door) -> None:
     assert door.loop.until(lambda: 1 == len(door.clients), door.receive)
     third.send(request_frame(Hello(2, 1, 1, "third")))
     assert isinstance(door.answer(third), Welcome)
+
+
+# --- Who says nothing -------------------------------------------------------------------------------------
+
+
+def test_who_shakes_hands_and_says_nothing_is_cut_off(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strangers, "HELLO_S", 0.05)
+    talks = door.greeted()
+    with by_hand(door.address, b"", message=b"") as silent:
+        assert door.loop.until(lambda: b"" == heard_by(silent), door.receive)
+    talks.send(request_frame(StatusAsk(2)))
+    assert door.loop.until(lambda: (1, StatusAsk(2)) in door.got, door.receive)
+    assert 1 == door.loop.complaints.counts["silent client"]
+    assert [] == [what for _, what in door.got if isinstance(what, Gone)]
+
+
+def test_of_very_many_who_say_nothing_the_oldest_are_cut_off(door: Door) -> None:
+    silent = [by_hand(door.address, b"", message=b"") for _ in range(7)]
+    try:
+        assert door.loop.until(lambda: [b"", b""] == list(map(heard_by, silent[:2])), door.receive)
+        assert [None] * 5 == list(map(heard_by, silent[2:]))
+    finally:
+        for one in silent:
+            one.close()
+
+
+def test_the_numbers_of_connections_are_not_those_of_every_process() -> None:
+    program = "from groupsvcd.io.sockets import new_context; import zmq; c = new_context(); r = c.socket(zmq.ROUTER);"
+    program += "r.bind('inproc://x'); d = c.socket(zmq.DEALER); d.connect('inproc://x'); d.send(b''); print(r.recv())"
+    found = {subprocess.check_output([sys.executable, "-c", program], env=environment()) for _ in range(2)}
+    assert 2 == len(found)
+
+
+def heard_by(connection: socket.socket) -> bytes | None:
+    """What has come; nothing at all if it was cut off, None if it waits."""
+    connection.setblocking(False)
+    try:
+        while found := connection.recv(4096):
+            pass
+        return found
+    except BlockingIOError:
+        return None
+    except ConnectionResetError:
+        return b""
 
 
 # --- The judgement itself ---------------------------------------------------------------------------------
