@@ -57,12 +57,13 @@ from ..core.access import Principal
 from ..core.audit import Audit
 from ..core.effects import ReplyToClient
 from . import sockets
+from .backlog import BYTES_PER_ROUND, REQUESTS_PER_FRAME_MAX, REQUESTS_PER_ROUND, Backlog, requests_in
 from .complaints import Complaints
 from .keys import CLIENTS, proven_name
 from .outbox import Outbox
 from .principals import CREDENTIALS, LOCAL_PEER, principal_of
 from .sockets import NOBLOCK, RCVMORE, SNDMORE_NOBLOCK, Context, has_more
-from .strangers import Strangers, cookie_of
+from .strangers import Strangers, cookie_of, cut_off
 from .watch import Watch
 
 SO_PEERPIDFD = 77
@@ -155,9 +156,13 @@ class Clients:
         self._bound = ""
         self.is_empty = True
         self._suspects: dict[int, float] = {}
-        self._dead: list[tuple[Client, Gone]] = []
+        self._dead: list[tuple[Client, Gone, int]] = []  # and how many frames had been read by then
+        self._backlog = Backlog()
+        self._frames_read = 0
+        self._last_frame: dict[int, int] = {}  # of a client: which one that was
         self._gone: list[tuple[int, Gone]] = []
         self._given_up: set[int] = set()  # nothing more is sent to these
+        self._cut: set[int] = set()  # and these are not heard any more
         self._bereft: dict[
             int, tuple[Client, float]
         ] = {}  # whose processes are watched without a connection; until when
@@ -194,26 +199,44 @@ class Clients:
 
     def receive(self, frames_max: int) -> list[Received]:
         """Requests that have come, at most ``frames_max`` frames of them; then, if all are read, who is gone."""
-        found: list[Received] = []
+        found: list[Received] = list(self._backlog.take()) if self._backlog else []
+        read_bytes = 0
         try:
             self.is_empty = False
             for _ in range(frames_max):
-                self._receive_one(found)
+                read_bytes += self._receive_one(found)
+                if len(found) >= REQUESTS_PER_ROUND or read_bytes >= BYTES_PER_ROUND:
+                    return self._with_gone(found)
                 if len(found) == 1 and not has_more(self.router):
                     break
             else:
-                return found
+                return self._with_gone(found)
         except zmq.Again:
             pass
+        if self._backlog:
+            return self._with_gone(found)
         self.is_empty = True
+        return self._with_gone(found)
+
+    def _with_gone(self, found: list[Received]) -> list[Received]:
+        """With who is gone, and has nothing more to be read.
+
+        If nothing of anybody is left that is so; else of those from whom nothing came while more frames were read than
+        there are connections, as ZeroMQ takes one of each in turn.
+        """
         self._judge_suspects()
         if self._strangers.deadline <= self._clock():
             self._connections_changed()
             self._strangers.cut_late()
         self._let_go_of_bereft(self._clock())
         dead, self._dead = self._dead, []
-        for client, what in dead:
-            self._forget(client, what)
+        for client, what, at in dead:
+            since = self._frames_read - max(at, self._last_frame.get(client.number, 0))
+            all_read = since > 2 * len(self._by_number) and client.number not in self._backlog
+            if self.is_empty or all_read:
+                self._forget(client, what)
+            else:
+                self._dead.append((client, what, at))
         found.extend(self._gone)
         self._gone.clear()
         return found
@@ -221,7 +244,7 @@ class Clients:
     @property
     def deadline(self) -> float:
         """When a suspicion must be looked into; now, if somebody is known to be gone."""
-        if self._dead or self._gone:
+        if self._dead or self._gone or self._backlog:
             return -math.inf
         at = min(self._suspects.values()) if self._suspects else math.inf
         at = min(at, self._strangers.deadline)
@@ -229,40 +252,66 @@ class Clients:
             return min(at, until)  # the oldest
         return at
 
-    def _receive_one(self, found: list[Received]) -> None:
+    def _receive_one(self, found: list[Received]) -> int:
+        """Read a frame; how many bytes it had."""
         router = self.router
         routing_id = router.recv(NOBLOCK)
         client = self._by_id.get(routing_id)
         part = router.recv(NOBLOCK, copy=False)
         raw = part.bytes
+        self._frames_read += 1
         if router.getsockopt(RCVMORE):
             self._refuse(routing_id, "frame", f"a message with {sockets.drop_rest(router)} parts too many")
-            return
-        if client is not None and not _is_from(client, part):
+        elif client is not None and not _is_from(client, part):
             self._stolen(client, part)
-            return
+        elif client is None or client.number not in self._cut:
+            self._take(routing_id, client, part, raw, found)
+        return len(raw)
+
+    def _take(
+        self, routing_id: bytes, client: Client | None, part: zmq.Frame, raw: bytes, found: list[Received]
+    ) -> None:
         try:
             frame = frames.unpack(raw)
             if frame.kind is not FrameKind.CLIENT_REQUEST:
                 raise PeerProtocolError(f"a frame of kind {frame.kind.name} is no request")
+            if requests_in(frame.body) > REQUESTS_PER_FRAME_MAX:
+                raise PeerProtocolError(f"a frame with more than {REQUESTS_PER_FRAME_MAX} requests")
             requests = REQUEST_CODEC.decode(frame.body)
         except (PeerProtocolError, RecursionError, ValueError) as problem:
             wrong_version = raw[:4] == frames.MAGIC and raw[4:5] != bytes([frames.VERSION])
             self._refuse(routing_id, "version" if wrong_version else "frame", str(problem))
             return
-        for request in requests:
+        if client is not None:
+            self._last_frame[client.number] = self._frames_read
+        for position, request in enumerate(requests):
             if isinstance(request, Hello):
+                if client is not None:
+                    self._refuse(routing_id, "hello", "Hello was said already on this connection", request.id)
+                    continue
                 client = self._welcome(routing_id, request, part)
+                if client is None:
+                    return
             elif client is None:
                 self._refuse(routing_id, "hello", "the first request of a connection must be Hello", request.id)
+                return
+            elif len(found) >= REQUESTS_PER_ROUND or client.number in self._backlog:
+                self._put_off(client, [one for one in requests[position:] if not isinstance(one, Hello)])
+                return
             else:
                 found.append((client.number, request))
 
+    def _put_off(self, client: Client, requests: list[AnyClientRequest]) -> None:
+        if not self._backlog.add(client.number, requests) and client.number not in self._given_up:
+            self._complaints.note("flood", f"{client.in_words} sends more than can be done; its connection is cut off")
+            self._audit.record("client_refused", client.principal.identity, code="flood")
+            self._backlog.forget(client.number)
+            self._given_up.add(client.number)
+            self._cut.add(client.number)
+            self._is_dead(client, Gone.CONNECTION)
+            cut_off(client.fd, client.cookie)
+
     def _welcome(self, routing_id: bytes, hello: Hello, part: zmq.Frame) -> Client | None:
-        before = self._by_id.get(routing_id)
-        if before is not None:
-            self._refuse(routing_id, "hello", "Hello was said already on this connection", hello.id)
-            return before
         if hello.version_min > CLIENT_PROTOCOL_VERSION or hello.version < CLIENT_PROTOCOL_VERSION:
             text = (
                 f"the client speaks protocol versions {hello.version_min} to {hello.version},"
@@ -290,7 +339,7 @@ class Clients:
             self._complaints.note("no pidfd", f"the process of client {hello.client!r} cannot be watched")
         previous = self._by_fd.get(fd)
         if previous is not None:  # its descriptor is in use again, so its connection is over
-            self._dead.append((previous, Gone.CONNECTION))
+            self._is_dead(previous, Gone.CONNECTION)
         self._last_number += 1
         client = Client(self._last_number, routing_id, fd, pidfd, hello.client, peer, cookie_of(fd), principal)
         self._by_id[routing_id] = self._by_number[client.number] = client
@@ -316,7 +365,7 @@ class Clients:
         self._audit.record("client_refused", client.principal.identity, code="false name", peer=peer)
         if client.number not in self._given_up:
             self._given_up.add(client.number)
-            self._dead.append((client, Gone.CONNECTION))
+            self._is_dead(client, Gone.CONNECTION)
 
     def _refuse(
         self, routing_id: bytes, code: str, text: str, id: int = 0, *, family_failed: bool = False, who: str = ""
@@ -342,7 +391,7 @@ class Clients:
         if not self._send_frame(client.routing_id, body):
             self._complaints.note("client given up", f"{client.in_words} is gone or does not read its replies")
             self._given_up.add(number)
-            self._dead.append((client, Gone.CONNECTION))
+            self._is_dead(client, Gone.CONNECTION)
 
     def _send(self, routing_id: bytes, replies: list[AnyClientReply]) -> bool:
         return self._send_frame(routing_id, REPLY_CODEC.encode(replies))
@@ -362,9 +411,12 @@ class Clients:
 
     # --- Ends -------------------------------------------------------------------------------------------
 
+    def _is_dead(self, client: Client, what: Gone) -> None:
+        self._dead.append((client, what, self._frames_read))
+
     def _process_ended(self, client: Client) -> None:
         self._watch.remove(client.pidfd)
-        self._dead.append((client, Gone.PROCESS))
+        self._is_dead(client, Gone.PROCESS)
 
     def _connections_changed(self) -> None:
         for event, fd in sockets.monitor_events(self._monitor):
@@ -384,7 +436,7 @@ class Clients:
             del self._suspects[number]
             client = self._by_number.get(number)
             if client is not None and not self._send_frame(client.routing_id, _EMPTY):
-                self._dead.append((client, Gone.CONNECTION))
+                self._is_dead(client, Gone.CONNECTION)
 
     def _forget(self, client: Client, what: Gone) -> None:
         """Its connection is over; if its process may live, that goes on being watched for a while."""
@@ -396,6 +448,9 @@ class Clients:
             self._suspects.pop(client.number, None)
             self._let_in_one_more(client.principal.identity)
             self._given_up.discard(client.number)
+            self._cut.discard(client.number)
+            self._last_frame.pop(client.number, None)
+            self._backlog.forget(client.number)
         elif client.number not in self._bereft:
             return
         if what is Gone.PROCESS:

@@ -63,15 +63,21 @@ class Strangers:
 
     def _cut(self, fd: int, why: str) -> None:
         _, cookie = self._waiting.pop(fd)
-        try:
-            with socket.socket(fileno=os.dup(fd)) as connection:
-                if connection.getsockopt(socket.SOL_SOCKET, SO_COOKIE, COOKIE_BYTES) != cookie:
-                    return  # another's by now
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            return
-        self._complaints.note("silent client", f"{why}; cut off")
+        if cut_off(fd, cookie):
+            self._complaints.note("silent client", f"{why}; cut off")
+
+
+def cut_off(fd: int, cookie: bytes) -> bool:
+    """Hang up, if ``fd`` is still the connection with this number."""
+    try:
+        with socket.socket(fileno=os.dup(fd)) as connection:
+            if connection.getsockopt(socket.SOL_SOCKET, SO_COOKIE, COOKIE_BYTES) != cookie:
+                return False  # another's by now
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            return True
+    except OSError:
+        return False
 
 
 def cookie_of(fd: int) -> bytes:
