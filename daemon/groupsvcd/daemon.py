@@ -182,6 +182,11 @@ class Daemon:
         )
         self.reactor.attach(self.peers, clients)
         engine.surveys.look = self._look
+        self.changes.add("access", apply=lambda new: self.set_access(Access(new.access)))
+        self.changes.add(
+            "limits.clients_per_principal_max", "limits.members_per_principal_max",
+            apply=lambda new: self._set_quotas(clients, new),
+        )  # fmt: skip
         self.changes.add("limits.clients_max", apply=lambda new: clients.admit(new.limits.clients_max))
         self.changes.add(
             "limits.client_queue_frames_max", apply=lambda new: clients.queue(new.limits.client_queue_frames_max)
@@ -216,6 +221,10 @@ class Daemon:
         """What the engine cannot see, for surveys."""
         links = {} if self.peers is None else self.peers.states()
         return Observed(__version__, clocks.wall_us(), links)
+
+    def _set_quotas(self, clients: Clients, new: Config) -> None:
+        clients.admit_per_principal(new.limits.clients_per_principal_max)
+        self.engine.sessions.desk.quota.members_max = new.limits.members_per_principal_max
 
     def set_access(self, access: Access) -> None:
         """These are the rules from the next round on; from the thread of ``run``."""
