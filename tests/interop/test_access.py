@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -112,3 +113,26 @@ def test_who_came_and_who_was_refused_is_on_record(ruled: LocalDomain, far: grou
     for op in ("client_admitted", "key_admitted", "access_denied"):
         assert f'"op":"{op}"' in lines()
     assert ruled.keys.secret not in lines() + ruled.logs("n1")
+
+
+def test_rules_are_read_again_while_it_runs(ruled: LocalDomain, far: groupsvc.Session) -> None:
+    node = ruled._node("n1")
+    before = dict(node.settings)
+    with far.join("db-2", events=True) as group:
+        node.write_config({**before, "access": RULES[1:]})
+        os.kill(ruled.pid("n1"), signal.SIGHUP)
+        lost = next(event for event in group.events() if isinstance(event, groupsvc.Lost))
+        assert "no rule of this node allows key:client to join in group 'db-2'" in lost.reason
+        with pytest.raises(PermissionDenied):
+            far.join("db-3")
+    node.write_config(before)
+    os.kill(ruled.pid("n1"), signal.SIGHUP)
+    ruled.wait_until(lambda: may_join(far, "db-3"), "the old rules are in force again")
+
+
+def may_join(session: groupsvc.Session, group: str) -> bool:
+    try:
+        session.join(group).close()
+    except PermissionDenied:
+        return False
+    return True

@@ -191,6 +191,10 @@ class Clients:
         """From now on so many may be connected; those who are stay."""
         self._clients_max = clients_max
 
+    def admit_per_principal(self, clients_max: int) -> None:
+        """The same for each principal."""
+        self._per_principal_max = clients_max
+
     def queue(self, frames: int) -> None:
         """From now on so many frames may wait for each client."""
         self.router.setsockopt(zmq.SNDHWM, frames)
