@@ -21,7 +21,7 @@ from .config.acquired import value_of, with_value
 
 Apply = Callable[[Config], object]
 
-FREE = ("voters", "node_keys", "client_keys", "keys")
+FREE = ("voters", "node_keys", "client_keys", "keys", "access")
 """What is no single option: tables with names of the operator's, and what is in the key file. Not told to the log."""
 
 NAMES = {"keys": "key_file"}

@@ -25,6 +25,8 @@ from groupsvc.wire.limits import DRAIN_S
 from .changes import Changed, Changes
 from .config import Config
 from .config.acquired import Acquired
+from .core.access import Access
+from .core.audit import Audit
 from .core.domain.surveys import Observed
 from .core.effects import Adopt
 from .core.engine import Engine
@@ -104,6 +106,8 @@ class Daemon:
         measured = measured_priority(config.state_directory)
         parameters = config.parameters(measured=measured, started_ms=started_us // 1_000)
         self.engine = Engine(parameters, stored, self.incarnation, random.Random(os.urandom(16)))
+        self.engine.sessions.set_access(Access(config.access))
+        self.engine.sessions.desk.quota.members_max = config.limits.members_per_principal_max
         self.watch = Watch()
         self._complaints = Complaints(clocks.now)
         journal = None if store is None else Journal(store, clocks.now)
@@ -115,6 +119,7 @@ class Daemon:
         self.reactor = Reactor(
             self.engine, config.node, watch=self.watch, complaints=self._complaints, journal=journal, events=events
         )
+        self._audit = Audit(clocks.now, self.reactor.record)
         self.reactor.stop_on_signals()
         self._open_sockets(stack)
         self._let_options_change(events)
@@ -131,7 +136,9 @@ class Daemon:
         if config.keys is not None:
             peer_keys = PeerKeys(config.keys, config.node_keys)
             doors = {NODES: config.node_keys, CLIENTS: config.client_keys}
-            doorkeeper = Doorkeeper(context, doors=doors, watch=self.watch, complaints=self._complaints)
+            doorkeeper = Doorkeeper(
+                context, doors=doors, watch=self.watch, complaints=self._complaints, audit=self._audit
+            )
             stack.callback(doorkeeper.close)
             self.changes.add(
                 "node_keys", "client_keys",
@@ -169,9 +176,17 @@ class Daemon:
             queue_frames=config.limits.client_queue_frames_max,
             listen=config.listen_clients,
             keys=config.keys,
+            clients_per_principal_max=config.limits.clients_per_principal_max,
+            came=self.reactor.client_came,
+            audit=self._audit,
         )
         self.reactor.attach(self.peers, clients)
         engine.surveys.look = self._look
+        self.changes.add("access", apply=lambda new: self.set_access(Access(new.access)))
+        self.changes.add(
+            "limits.clients_per_principal_max", "limits.members_per_principal_max",
+            apply=lambda new: self._set_quotas(clients, new),
+        )  # fmt: skip
         self.changes.add("limits.clients_max", apply=lambda new: clients.admit(new.limits.clients_max))
         self.changes.add(
             "limits.client_queue_frames_max", apply=lambda new: clients.queue(new.limits.client_queue_frames_max)
@@ -206,6 +221,14 @@ class Daemon:
         """What the engine cannot see, for surveys."""
         links = {} if self.peers is None else self.peers.states()
         return Observed(__version__, clocks.wall_us(), links)
+
+    def _set_quotas(self, clients: Clients, new: Config) -> None:
+        clients.admit_per_principal(new.limits.clients_per_principal_max)
+        self.engine.sessions.desk.quota.members_max = new.limits.members_per_principal_max
+
+    def set_access(self, access: Access) -> None:
+        """These are the rules from the next round on; from the thread of ``run``."""
+        self.reactor.call(lambda: self.engine.sessions.set_access(access))
 
     def run(self) -> int:
         """Drive the engine until it is stopped; the exit code."""

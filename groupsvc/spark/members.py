@@ -41,7 +41,7 @@ def member_of(provider: Provider) -> Member | None:
     """Who that is; None if it is no task."""
     try:
         return Member(*msgspec.msgpack.decode(provider.data, type=tuple[int, int, str, int]))
-    except (msgspec.DecodeError, TypeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError):
         return None
 
 

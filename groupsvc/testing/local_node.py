@@ -22,7 +22,8 @@ from ..errors import GroupServiceError, UsageError
 from ..wire.client_messages import Status
 from .undertaker import Undertaker
 
-Setting = str | int | float | bool | list[str] | Mapping[str, str | int | float | bool | list[str]]
+Table = Mapping[str, str | int | float | bool | list[str]]
+Setting = str | int | float | bool | list[str] | Table | tuple[Table, ...]
 
 STOP_WAIT_S = 3.0
 """How long a daemon may take to end by itself after SIGTERM."""
@@ -190,11 +191,21 @@ class LocalNode:
 
 def to_toml(settings: Mapping[str, Setting]) -> str:
     """A configuration file with these settings, tables last as TOML wants it."""
-    plain = [f"{key} = {_value(value)}" for key, value in settings.items() if not isinstance(value, Mapping)]
-    for key, table in settings.items():
-        if isinstance(table, Mapping):
-            plain += ["", f"[{key}]"] + [f"{json.dumps(name)} = {_value(value)}" for name, value in table.items()]
-    return "\n".join(plain) + "\n"
+    plain: list[str] = []
+    tables: list[str] = []
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            tables += ["", f"[{key}]", *_lines(value)]
+        elif isinstance(value, tuple):
+            for table in value:
+                tables += ["", f"[[{key}]]", *_lines(table)]
+        else:
+            plain.append(f"{key} = {_value(value)}")
+    return "\n".join((*plain, *tables)) + "\n"
+
+
+def _lines(table: Mapping[str, object]) -> list[str]:
+    return [f"{json.dumps(name)} = {_value(value)}" for name, value in table.items()]
 
 
 def _value(value: object) -> str:

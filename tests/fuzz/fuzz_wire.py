@@ -1,4 +1,4 @@
-"""Garbage for everything that reads bytes of others: frames, the three codecs, lines of history.
+"""Garbage for everything that reads bytes of others: frames, the codecs, what is inside of messages, and files.
 
     python tests/fuzz/fuzz_wire.py -max_total_time=20
 
@@ -8,15 +8,18 @@ length and checksum made right, because no fuzzer guesses a checksum.
 
 What must hold (X2): a reader answers or refuses, with ``PeerProtocolError`` (history: ``msgspec.DecodeError``)
 and with nothing else; and what it has read, written and read again is the same. Sameness is judged by bytes, as a
-NaN is not equal to itself.
+NaN is not equal to itself. What stands inside of messages (entries, commands, checkpoints) comes from nodes, which
+are believed; it is refused with the errors of msgspec.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from zlib import crc32
 
@@ -25,12 +28,23 @@ import atheris
 with atheris.instrument_imports(include=["groupsvc", "groupsvcd"]):
     import msgspec
 
-    from groupsvc.errors import PeerProtocolError
+    from groupsvc.errors import PeerProtocolError, UsageError
+    from groupsvc.events import Message
+    from groupsvc.keys import _parsed
+    from groupsvc.spark.members import member_of
+    from groupsvc.tables import Table
+    from groupsvc.views import Provider
     from groupsvc.wire import client_messages, frames, history
     from groupsvc.wire.codec import Codec
     from groupsvc.wire.kinds import FrameKind
     from groupsvcd.core import peer_messages, views
+    from groupsvcd.core.domain import commands as domain_commands
+    from groupsvcd.core.groups import commands as group_commands
+    from groupsvcd.core.groups import stored_group
+    from groupsvcd.core.nodegroups import about, controls, roll
+    from groupsvcd.core.stream import entries
     from groupsvcd.core.stream.entries import Run
+    from groupsvcd.io.backlog import requests_in
 
 INPUT_BYTES_MAX = 4096
 
@@ -80,13 +94,68 @@ def read_line(data: bytes) -> None:
     assert history.to_line(history.from_line(once)) == once
 
 
+def read_requests(data: bytes) -> None:
+    """As any body; and there are no more than its first bytes say."""
+    read_body(client_messages.REQUEST_CODEC, data)
+    try:
+        messages = client_messages.REQUEST_CODEC.decode(data)
+    except PeerProtocolError:
+        return
+    assert len(messages) <= requests_in(data)
+
+
+def read_inside(decode: Callable[[bytes], Any]) -> Callable[[bytes], None]:
+    """What is inside of messages is refused by msgspec, or survives a round trip."""
+
+    def read(data: bytes) -> None:
+        try:
+            found = decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return
+        once = msgspec.msgpack.encode(found)
+        if found is not None:
+            assert msgspec.msgpack.encode(decode(once)) == once
+
+    return read
+
+
+INSIDE: list[Callable[[bytes], Any]] = [
+    entries.decode_entry,
+    entries.decode_reference,
+    domain_commands.decode_command,
+    group_commands.decode_command,
+    group_commands.decode_ruling,
+    stored_group.decode_group,
+    controls.decode_control,
+    about.decode_about,
+    roll.decode_checkpoint,
+]
+"""The first byte chooses one."""
+
+
+def read_something_inside(data: bytes) -> None:
+    """One of them."""
+    if data:
+        read_inside(INSIDE[data[0] % len(INSIDE)])(data[1:])
+
+
+def read_as_a_program(data: bytes) -> None:
+    """What programs show each other: a write to a table, who a task of Spark is, a key file."""
+    Table().apply(Message(None, data, 1, "g", "n/1/1", None))  # type: ignore[arg-type]
+    member_of(Provider("n/1/1", "n", "", data, 1))
+    with contextlib.suppress(UsageError):
+        _parsed(Path("a.key"), data)
+
+
 READERS: list[Callable[[bytes], None]] = [
     read_frame,
     read_repaired_frame,
     lambda data: read_body(peer_messages.PEER_CODEC, data),
-    lambda data: read_body(client_messages.REQUEST_CODEC, data),
+    read_requests,
     lambda data: read_body(client_messages.REPLY_CODEC, data),
     read_line,
+    read_something_inside,
+    read_as_a_program,
 ]
 
 
@@ -115,7 +184,8 @@ def seeds() -> list[bytes]:
     )
     frame = frames.pack(FrameKind.PEER, bytes(range(16)), b"n1", 7, peer)
     event = history.HistoryEvent(v=1, i=1, t=0.5, node="n1", op="promise", args={"a": [1, None, {"b": 0.1}]})
-    contents = [frame, frame, peer, request, reply, history.to_line(event)]
+    inside = b"\x00" + entries.encode_entry("n1", 7, 1, b"body")
+    contents = [frame, frame, peer, request, reply, history.to_line(event), inside, b"\x95\xa1k\xa1v\x00\x00\x00"]
     assert len(contents) == len(READERS)
     return [bytes([number]) + content for number, content in enumerate(contents)]
 

@@ -8,6 +8,7 @@ import attrs
 
 from groupsvc.keys import Keys
 
+from ..core.access import Rule
 from ..core.parameters import Parameters, Timers
 
 ENVIRONMENT_PREFIX = "GROUPSVC_"
@@ -22,6 +23,8 @@ class Limits:
     answers_kept: int = 64  # answers per origin, for repeated commands
     logical_lifetime: int = 100_000  # entries after which an unrepeated submission is forgotten
     clients_max: int = 1_000  # connections of applications
+    clients_per_principal_max: int = 1_000  # of one user or key
+    members_per_principal_max: int = 50_000  # its memberships and subscriptions on this node
     peer_queue_frames_max: int = 96  # frames waiting for one peer; 96 x 256 KiB + 8 MiB = 32 MiB, see io/peers.py
     client_queue_frames_max: int = 1_000  # frames waiting for one client; beyond it it is given up
     journal_file_bytes_max: int = 64 * 1024 * 1024  # size at which the event journal begins a new file
@@ -52,6 +55,7 @@ class Config:
     node_keys: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
     client_keys: dict[str, tuple[str, ...]] = attrs.field(factory=dict)
     listen_clients: str = ""
+    access: tuple[Rule, ...] = ()
     timers: Timers = Timers()
     limits: Limits = Limits()
     file: str = attrs.field(default="", eq=False)  # that it was read from
@@ -107,6 +111,8 @@ class Config:
             found.append("insecure = true: frames travel in clear and anybody who reaches a port may send some")
         if self.listen_clients and self.keys is None and not self.insecure:
             found.append("listen_clients without keys: every user of this machine may connect to it")
+        if self.access and self.listen_clients and self.keys is None:
+            found.append("[[access]] with listen_clients and without keys: who comes over tcp is nobody but *")
         if self.form_without:
             found.append(f"form_without = {', '.join(self.form_without)}: remove it after the first formation")
         return found

@@ -26,7 +26,9 @@ import attrs
 from groupsvc.addresses import runtime_socket
 from groupsvc.wire.limits import NODE_NAME_BYTES_MAX
 
+from ..core.access import Rule
 from ..core.parameters import Timers
+from .access import judge_access, rules_of
 from .judging import judge_addresses, judge_names, judge_numbers
 from .keys import KEY_TABLES, judge_keys, read_key_file, table_from_text, table_of_keys
 from .lines import lines_of_keys
@@ -63,6 +65,7 @@ class _Reader:
         self._values: dict[str, Any] = {}
         self._voters: dict[str, str] = {}
         self._keys: dict[str, dict[str, tuple[str, ...]]] = {table: {} for table in KEY_TABLES}
+        self._access: tuple[Rule, ...] = ()
         self._problems: list[Problem] = []
 
     def read_file(self, path: Path) -> None:
@@ -83,12 +86,14 @@ class _Reader:
                 self._read_voters(value)
             elif key in KEY_TABLES:
                 self._keys[key] = table_of_keys(key, value, self._problem)
+            elif key == "access":
+                self._access = rules_of(value, self._problem)
             elif key in TABLES:
                 self._read_table(key, value)
             elif key in TOP:
                 self._take(key, value)
             else:
-                self._unknown(key, [*TOP, *TABLES, "voters", *KEY_TABLES])
+                self._unknown(key, [*TOP, *TABLES, "voters", "access", *KEY_TABLES])
 
     def _read_table(self, table: str, content: Any) -> None:
         if not isinstance(content, dict):
@@ -167,10 +172,11 @@ class _Reader:
         timers, limits = Timers(**self._in_table("timers")), Limits(**self._in_table("limits"))
         values |= self._keys
         config = Config(
-            voters=self._voters, timers=timers, limits=limits, file=self._file, places=self._places(), **values
-        )
+            voters=self._voters, timers=timers, limits=limits, file=self._file, places=self._places(),
+            access=self._access, **values,
+        )  # fmt: skip
         config = attrs.evolve(config, keys=read_key_file(config, self._problem))
-        for judge in (judge_names, judge_addresses, judge_keys, judge_numbers):
+        for judge in (judge_names, judge_addresses, judge_keys, judge_access, judge_numbers):
             judge(config, self._problem)
         if self._problems:
             raise BadConfig(self._problems)

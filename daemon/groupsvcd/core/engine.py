@@ -45,7 +45,7 @@ from .domain.trouble import Trouble
 from .domain.voter import Voter
 from .drain import Drain
 from .effects import Effect
-from .events import ClientFrame, ClientGone, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
+from .events import ClientCame, ClientFrame, ClientGone, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
 from .groups.process_groups import ProcessGroups
 from .identity import Handler, Identity, Sender
 from .links import VOTERS, Links
@@ -170,6 +170,8 @@ class Engine:
             self._on_refused(event.node)
         elif isinstance(event, LocalCall):
             event.action()
+        elif isinstance(event, ClientCame):
+            self.sessions.came(event.client, event.principal)
         elif isinstance(event, ClientGone):
             self.drain.on_client_gone(event.client)
             self.requests.on_client_gone(event.client)
@@ -337,22 +339,28 @@ class Engine:
 
     def _answer(self, client: int, message: ClientRequest) -> None:
         """What concerns no group; ``client`` is a connection, or below 0 a session."""
+        may = self.sessions.may
         if isinstance(message, StatusAsk):
             self.turn.reply(client, self.status(message.id, self.turn.now))
         elif isinstance(message, DrainAsk):
-            self.drain.on_ask(client, message)
+            if may(client, message.id, "admin"):
+                self.drain.on_ask(client, message)
         elif isinstance(message, LookUpAsk) and message.form and self.sessions.desk.draining:
             self.turn.reply(client, Problem(message.id, "failed", "draining", self.sessions.desk.draining))
         elif isinstance(message, LookUpAsk):
-            self.requests.on_look_up(client, message)
+            if may(client, message.id, "create" if message.form else "subscribe", message.group):
+                self.requests.on_look_up(client, message)
         elif isinstance(message, ConfigAsk):
             self.requests.on_config_ask(client, message)
         elif isinstance(message, ConfigSet):
-            self.requests.on_config_set(client, message)
+            if may(client, message.id, "admin"):
+                self.requests.on_config_set(client, message)
         elif isinstance(message, HandOverAsk):
-            self.requests.on_hand_over(client, message)
+            if may(client, message.id, "admin"):
+                self.requests.on_hand_over(client, message)
         elif isinstance(message, SurveyAsk):
-            self.surveys.on_ask(client, message)
+            if may(client, message.id, "admin"):
+                self.surveys.on_ask(client, message)
         elif isinstance(message, OptionsAsk):
             self.turn.reply(client, OptionsAre(message.id, self.turn.node, self.option_lines()))
 

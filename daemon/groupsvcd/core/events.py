@@ -11,6 +11,7 @@ import msgspec
 
 from groupsvc.wire.client_messages import ClientRequest
 
+from .access import Principal
 from .peer_messages import PeerMessage
 
 
@@ -27,6 +28,13 @@ class PeerRefused(msgspec.Struct, frozen=True):
     """Nothing listens at the peer's address any more: its process is gone, not merely silent."""
 
     node: str
+
+
+class ClientCame(msgspec.Struct, frozen=True):
+    """A new connection of a client, before its first request, and who is at its other end as far as that is proven."""
+
+    client: int
+    principal: Principal
 
 
 class ClientFrame(msgspec.Struct, frozen=True):
@@ -63,4 +71,4 @@ class Tick(msgspec.Struct, frozen=True):
     """Time has passed; all sockets were drained first."""
 
 
-Event = PeerFrame | PeerRefused | ClientFrame | ClientGone | Persisted | LocalCall | Tick
+Event = PeerFrame | PeerRefused | ClientCame | ClientFrame | ClientGone | Persisted | LocalCall | Tick

@@ -16,6 +16,9 @@ Of a process on another machine nobody tells that it has ended. Its connection b
 network is gone, ``HEARTBEAT_TIMEOUT_MS`` later. So its session lasts until its grace is over.
 
 At the tcp address a key is asked for (``keys.py``), if the daemon has one; at the Unix socket the file's mode decides.
+Who is at the other end is found out once, at Hello (``principals.py``), and told to the engine. The routing id by which
+a connection is known here would be the client's to choose, and it could choose that of another whose connection has
+just broken. So who chooses one is refused, and every frame must come from the principal that said Hello.
 
 A client that does not read its replies is given up as if its connection had broken, and gets not one frame more over
 it: a frame left out between two others would spoil its count of what it was told.
@@ -27,7 +30,6 @@ import enum
 import math
 import os
 import socket
-import struct
 from collections.abc import Callable
 from typing import cast
 
@@ -51,17 +53,25 @@ from groupsvc.wire.client_messages import (
 from groupsvc.wire.kinds import FrameKind
 from groupsvc.wire.limits import GRACE_S
 
+from ..core.access import Principal
+from ..core.audit import Audit
 from ..core.effects import ReplyToClient
 from . import sockets
+from .backlog import BYTES_PER_ROUND, REQUESTS_PER_FRAME_MAX, REQUESTS_PER_ROUND, Backlog, requests_in
 from .complaints import Complaints
 from .keys import CLIENTS, proven_name
 from .outbox import Outbox
+from .principals import CREDENTIALS, LOCAL_PEER, principal_of
 from .sockets import NOBLOCK, RCVMORE, SNDMORE_NOBLOCK, Context, has_more
+from .strangers import Strangers, cookie_of, cut_off
 from .watch import Watch
 
 SO_PEERPIDFD = 77
 """Since Linux 6.5; the socket module does not know it yet."""
 SOCKET_MODE = 0o660
+NAME_CHARS = 64
+"""Of the name that a client gives itself, in a record."""
+CONNECTION_EVENTS = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_ACCEPTED)
 SUSPICION_S = 0.02
 """From the monitor's word that a connection ended to the question whether it did."""
 
@@ -69,10 +79,9 @@ NOT_KNOWN = -1
 ELSEWHERE = -2
 """In place of a pidfd: the process cannot be watched, because the kernel does not tell, or it is on another machine."""
 
-LOCAL_PEER = "localhost:"
-"""How libzmq names the other end of a Unix socket, with user, group and process; over tcp it is a number."""
+GIVEN_ID_BYTES = 5
+"""A routing id that libzmq has made: a zero, and a number. What a client chooses is longer or shorter, or a guess."""
 
-_credentials = struct.Struct("3i")
 _EMPTY = REPLY_CODEC.encode([])
 
 
@@ -95,12 +104,14 @@ class Client:
     fd: int
     pidfd: int
     name: str
-    key_name: str  # whose key it has shown; empty on the Unix socket
+    peer: str  # as libzmq names the other end
+    cookie: bytes  # as the kernel numbers the connection
+    principal: Principal
 
     @property
     def in_words(self) -> str:
         """For people."""
-        return f"client {self.name!r}" + (f" with the key of {self.key_name}" if self.key_name else "")
+        return f"client {self.name!r}" + (f" with the key of {self.principal.key}" if self.principal.key else "")
 
 
 class Clients:
@@ -124,7 +135,15 @@ class Clients:
         queue_frames: int,
         listen: str = "",
         keys: Keys | None = None,
+        clients_per_principal_max: int | None = None,
+        came: Callable[[int, Principal], None] = lambda client, principal: None,
+        audit: Audit | None = None,
     ) -> None:
+        self._asks_for_keys = keys is not None
+        self._per_principal_max = clients_per_principal_max or clients_max
+        self._per_principal: dict[str, int] = {}
+        self._came = came
+        self._audit = audit or Audit(clock, lambda op, args: None)
         self._watch = watch
         self._clock = clock
         self._complaints = complaints
@@ -137,16 +156,21 @@ class Clients:
         self._bound = ""
         self.is_empty = True
         self._suspects: dict[int, float] = {}
-        self._dead: list[tuple[Client, Gone]] = []
+        self._dead: list[tuple[Client, Gone, int]] = []  # and how many frames had been read by then
+        self._backlog = Backlog()
+        self._frames_read = 0
+        self._last_frame: dict[int, int] = {}  # of a client: which one that was
         self._gone: list[tuple[int, Gone]] = []
         self._given_up: set[int] = set()  # nothing more is sent to these
+        self._cut: set[int] = set()  # and these are not heard any more
         self._bereft: dict[
             int, tuple[Client, float]
         ] = {}  # whose processes are watched without a connection; until when
+        self._strangers = Strangers(clock, complaints, clients_max)
         self._outbox: Outbox[int, AnyClientReply] = Outbox(REPLY_CODEC, clock, self._too_large)
         self.router = sockets.new_socket(context, zmq.ROUTER, send_queue=queue_frames)
         self.router.setsockopt(zmq.ROUTER_MANDATORY, 1)
-        self._monitor = sockets.monitor(self.router, int(zmq.EVENT_DISCONNECTED))
+        self._monitor = sockets.monitor(self.router, CONNECTION_EVENTS)
         watch.add(sockets.fd_of(self._monitor), self._connections_changed)
         try:
             sockets.bind(self.router, address, mode=SOCKET_MODE)
@@ -167,6 +191,10 @@ class Clients:
         """From now on so many may be connected; those who are stay."""
         self._clients_max = clients_max
 
+    def admit_per_principal(self, clients_max: int) -> None:
+        """The same for each principal."""
+        self._per_principal_max = clients_max
+
     def queue(self, frames: int) -> None:
         """From now on so many frames may wait for each client."""
         self.router.setsockopt(zmq.SNDHWM, frames)
@@ -175,23 +203,44 @@ class Clients:
 
     def receive(self, frames_max: int) -> list[Received]:
         """Requests that have come, at most ``frames_max`` frames of them; then, if all are read, who is gone."""
-        found: list[Received] = []
+        found: list[Received] = list(self._backlog.take()) if self._backlog else []
+        read_bytes = 0
         try:
             self.is_empty = False
             for _ in range(frames_max):
-                self._receive_one(found)
+                read_bytes += self._receive_one(found)
+                if len(found) >= REQUESTS_PER_ROUND or read_bytes >= BYTES_PER_ROUND:
+                    return self._with_gone(found)
                 if len(found) == 1 and not has_more(self.router):
                     break
             else:
-                return found
+                return self._with_gone(found)
         except zmq.Again:
             pass
+        if self._backlog:
+            return self._with_gone(found)
         self.is_empty = True
+        return self._with_gone(found)
+
+    def _with_gone(self, found: list[Received]) -> list[Received]:
+        """With who is gone, and has nothing more to be read.
+
+        If nothing of anybody is left that is so; else of those from whom nothing came while more frames were read than
+        there are connections, as ZeroMQ takes one of each in turn.
+        """
         self._judge_suspects()
+        if self._strangers.deadline <= self._clock():
+            self._connections_changed()
+            self._strangers.cut_late()
         self._let_go_of_bereft(self._clock())
         dead, self._dead = self._dead, []
-        for client, what in dead:
-            self._forget(client, what)
+        for client, what, at in dead:
+            since = self._frames_read - max(at, self._last_frame.get(client.number, 0))
+            all_read = since > 2 * len(self._by_number) and client.number not in self._backlog
+            if self.is_empty or all_read:
+                self._forget(client, what)
+            else:
+                self._dead.append((client, what, at))
         found.extend(self._gone)
         self._gone.clear()
         return found
@@ -199,50 +248,74 @@ class Clients:
     @property
     def deadline(self) -> float:
         """When a suspicion must be looked into; now, if somebody is known to be gone."""
-        if self._dead or self._gone:
+        if self._dead or self._gone or self._backlog:
             return -math.inf
         at = min(self._suspects.values()) if self._suspects else math.inf
+        at = min(at, self._strangers.deadline)
         for _, until in self._bereft.values():
             return min(at, until)  # the oldest
         return at
 
-    def _receive_one(self, found: list[Received]) -> None:
+    def _receive_one(self, found: list[Received]) -> int:
+        """Read a frame; how many bytes it had."""
         router = self.router
         routing_id = router.recv(NOBLOCK)
         client = self._by_id.get(routing_id)
-        fd, peer, key_name = -1, "", ""
-        if client is None:
-            part = router.recv(NOBLOCK, copy=False)
-            raw = part.bytes
-            fd, peer = _source_of(part)
-            key_name = proven_name(part)
-        else:
-            raw = router.recv(NOBLOCK)
+        part = router.recv(NOBLOCK, copy=False)
+        raw = part.bytes
+        self._frames_read += 1
         if router.getsockopt(RCVMORE):
             self._refuse(routing_id, "frame", f"a message with {sockets.drop_rest(router)} parts too many")
-            return
+        elif client is not None and not _is_from(client, part):
+            self._stolen(client, part)
+        elif client is None or client.number not in self._cut:
+            self._take(routing_id, client, part, raw, found)
+        return len(raw)
+
+    def _take(
+        self, routing_id: bytes, client: Client | None, part: zmq.Frame, raw: bytes, found: list[Received]
+    ) -> None:
         try:
             frame = frames.unpack(raw)
             if frame.kind is not FrameKind.CLIENT_REQUEST:
                 raise PeerProtocolError(f"a frame of kind {frame.kind.name} is no request")
+            if requests_in(frame.body) > REQUESTS_PER_FRAME_MAX:
+                raise PeerProtocolError(f"a frame with more than {REQUESTS_PER_FRAME_MAX} requests")
             requests = REQUEST_CODEC.decode(frame.body)
         except (PeerProtocolError, RecursionError, ValueError) as problem:
             wrong_version = raw[:4] == frames.MAGIC and raw[4:5] != bytes([frames.VERSION])
             self._refuse(routing_id, "version" if wrong_version else "frame", str(problem))
             return
-        for request in requests:
+        if client is not None:
+            self._last_frame[client.number] = self._frames_read
+        for position, request in enumerate(requests):
             if isinstance(request, Hello):
-                client = self._welcome(routing_id, request, fd, peer, key_name)
+                if client is not None:
+                    self._refuse(routing_id, "hello", "Hello was said already on this connection", request.id)
+                    continue
+                client = self._welcome(routing_id, request, part)
+                if client is None:
+                    return
             elif client is None:
                 self._refuse(routing_id, "hello", "the first request of a connection must be Hello", request.id)
+                return
+            elif len(found) >= REQUESTS_PER_ROUND or client.number in self._backlog:
+                self._put_off(client, [one for one in requests[position:] if not isinstance(one, Hello)])
+                return
             else:
                 found.append((client.number, request))
 
-    def _welcome(self, routing_id: bytes, hello: Hello, fd: int, peer: str, key_name: str) -> Client | None:
-        before = self._by_id.get(routing_id)
-        if before is not None:
-            self._refuse(routing_id, "hello", "Hello was said already on this connection", hello.id)
-            return before
+    def _put_off(self, client: Client, requests: list[AnyClientRequest]) -> None:
+        if not self._backlog.add(client.number, requests) and client.number not in self._given_up:
+            self._complaints.note("flood", f"{client.in_words} sends more than can be done; its connection is cut off")
+            self._audit.record("client_refused", client.principal.identity, code="flood")
+            self._backlog.forget(client.number)
+            self._given_up.add(client.number)
+            self._cut.add(client.number)
+            self._is_dead(client, Gone.CONNECTION)
+            cut_off(client.fd, client.cookie)
+
+    def _welcome(self, routing_id: bytes, hello: Hello, part: zmq.Frame) -> Client | None:
         if hello.version_min > CLIENT_PROTOCOL_VERSION or hello.version < CLIENT_PROTOCOL_VERSION:
             text = (
                 f"the client speaks protocol versions {hello.version_min} to {hello.version},"
@@ -250,32 +323,59 @@ class Clients:
             )
             self._refuse(routing_id, "version", text, hello.id)
             return None
+        if len(routing_id) != GIVEN_ID_BYTES or routing_id[0] != 0:
+            self._refuse(routing_id, "hello", "a connection must not choose its routing id; leave it out", hello.id)
+            return None
         if len(self._by_number) >= self._clients_max:
             text = f"this daemon has {self._clients_max} clients and takes no more (limits.clients_max)"
             text += "; close some, or raise it in its configuration"
             self._refuse(routing_id, "too many clients", text, hello.id, family_failed=True)
+            return None
+        fd, peer = _source_of(part)
+        principal = principal_of(fd, peer, proven_name(part), asks_for_keys=self._asks_for_keys)
+        if self._per_principal.get(principal.identity, 0) >= self._per_principal_max:
+            text = f"{principal.identity} has {self._per_principal_max} connections and gets no more"
+            text += " (limits.clients_per_principal_max); close some, or raise it in the configuration of the daemon"
+            self._refuse(routing_id, "too many clients", text, hello.id, family_failed=True, who=principal.identity)
             return None
         pidfd = _pidfd_of(fd, peer)
         if pidfd == NOT_KNOWN:  # it ended between Hello and now, or the kernel does not tell; then the monitor must
             self._complaints.note("no pidfd", f"the process of client {hello.client!r} cannot be watched")
         previous = self._by_fd.get(fd)
         if previous is not None:  # its descriptor is in use again, so its connection is over
-            self._dead.append((previous, Gone.CONNECTION))
+            self._is_dead(previous, Gone.CONNECTION)
         self._last_number += 1
-        client = Client(self._last_number, routing_id, fd, pidfd, hello.client, key_name)
+        client = Client(self._last_number, routing_id, fd, pidfd, hello.client, peer, cookie_of(fd), principal)
         self._by_id[routing_id] = self._by_number[client.number] = client
         if fd >= 0:
             self._by_fd[fd] = client
+            self._strangers.forget(fd)
         if pidfd >= 0:
             self._watch.add(pidfd, lambda: self._process_ended(client))
         else:
             self._suspects[client.number] = self._clock() + SUSPICION_S
+        self._per_principal[principal.identity] = self._per_principal.get(principal.identity, 0) + 1
+        self._came(client.number, principal)
+        self._audit.record("client_admitted", principal.identity, client=client.number, name=hello.client[:NAME_CHARS])
         _, node, incarnation, domain = self._who_we_are()
         self._send(routing_id, [Welcome(hello.id, CLIENT_PROTOCOL_VERSION, node, incarnation, domain)])
         return client
 
-    def _refuse(self, routing_id: bytes, code: str, text: str, id: int = 0, *, family_failed: bool = False) -> None:
+    def _stolen(self, client: Client, part: zmq.Frame) -> None:
+        """Somebody else has the routing id of ``client`` now, whose connection is over: it is not heard under it."""
+        peer = _source_of(part)[1]
+        text = f"a frame from {peer or 'nowhere'} has the routing id of {client.in_words}, which is another's"
+        self._complaints.note("false name", f"{text}; it was dropped")
+        self._audit.record("client_refused", client.principal.identity, code="false name", peer=peer)
+        if client.number not in self._given_up:
+            self._given_up.add(client.number)
+            self._is_dead(client, Gone.CONNECTION)
+
+    def _refuse(
+        self, routing_id: bytes, code: str, text: str, id: int = 0, *, family_failed: bool = False, who: str = ""
+    ) -> None:
         self._complaints.note("client refused", text)
+        self._audit.record("client_refused", who, code=code)
         self._send(routing_id, [Problem(id, "failed" if family_failed else "usage", code, text)])
 
     # --- Out --------------------------------------------------------------------------------------------
@@ -295,7 +395,7 @@ class Clients:
         if not self._send_frame(client.routing_id, body):
             self._complaints.note("client given up", f"{client.in_words} is gone or does not read its replies")
             self._given_up.add(number)
-            self._dead.append((client, Gone.CONNECTION))
+            self._is_dead(client, Gone.CONNECTION)
 
     def _send(self, routing_id: bytes, replies: list[AnyClientReply]) -> bool:
         return self._send_frame(routing_id, REPLY_CODEC.encode(replies))
@@ -315,13 +415,20 @@ class Clients:
 
     # --- Ends -------------------------------------------------------------------------------------------
 
+    def _is_dead(self, client: Client, what: Gone) -> None:
+        self._dead.append((client, what, self._frames_read))
+
     def _process_ended(self, client: Client) -> None:
         self._watch.remove(client.pidfd)
-        self._dead.append((client, Gone.PROCESS))
+        self._is_dead(client, Gone.PROCESS)
 
     def _connections_changed(self) -> None:
-        for _, fd in sockets.monitor_events(self._monitor):
+        for event, fd in sockets.monitor_events(self._monitor):
             client = self._by_fd.get(fd)
+            if event == zmq.EVENT_ACCEPTED:
+                self._strangers.came(fd, None if client is None else client.cookie)
+                continue
+            self._strangers.forget(fd)
             if client is not None:  # not put off by those who come and go through the same descriptor
                 self._suspects.setdefault(client.number, self._clock() + SUSPICION_S)
 
@@ -333,7 +440,7 @@ class Clients:
             del self._suspects[number]
             client = self._by_number.get(number)
             if client is not None and not self._send_frame(client.routing_id, _EMPTY):
-                self._dead.append((client, Gone.CONNECTION))
+                self._is_dead(client, Gone.CONNECTION)
 
     def _forget(self, client: Client, what: Gone) -> None:
         """Its connection is over; if its process may live, that goes on being watched for a while."""
@@ -343,7 +450,11 @@ class Clients:
             if self._by_fd.get(client.fd) is client:
                 del self._by_fd[client.fd]
             self._suspects.pop(client.number, None)
+            self._let_in_one_more(client.principal.identity)
             self._given_up.discard(client.number)
+            self._cut.discard(client.number)
+            self._last_frame.pop(client.number, None)
+            self._backlog.forget(client.number)
         elif client.number not in self._bereft:
             return
         if what is Gone.PROCESS:
@@ -355,6 +466,13 @@ class Clients:
                 self._let_go_of_bereft(math.inf, 1)
         if had_connection or what is Gone.PROCESS:
             self._gone.append((client.number, what))
+
+    def _let_in_one_more(self, identity: str) -> None:
+        left = self._per_principal.get(identity, 0) - 1
+        if left > 0:
+            self._per_principal[identity] = left
+        else:
+            self._per_principal.pop(identity, None)
 
     def _let_go_of_bereft(self, now: float, most: int = 0) -> None:
         """Whose grace is over has lost its session; the oldest first, and no more than ``most`` unless that is 0."""
@@ -382,6 +500,15 @@ class Clients:
         self.router.close(linger=linger_ms)
 
 
+def _is_from(client: Client, part: zmq.Frame) -> bool:
+    """Whether a frame is from the principal of ``client``; a process is a part of what libzmq says of a peer."""
+    try:
+        peer = part.get("Peer-Address")
+    except zmq.ZMQError:
+        peer = ""
+    return peer == client.peer and (not client.principal.key or client.principal.key == proven_name(part))
+
+
 def _source_of(part: zmq.Frame) -> tuple[int, str]:
     """The descriptor a frame came through, and the other end as libzmq saw it when it connected."""
     try:
@@ -404,8 +531,8 @@ def _pidfd_of(fd: int, peer: str) -> int:
         with socket.socket(fileno=os.dup(fd)) as connection:
             if connection.family != socket.AF_UNIX:
                 return ELSEWHERE
-            raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _credentials.size)
-            pid = int(_credentials.unpack(raw)[0])
+            raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+            pid = int(CREDENTIALS.unpack(raw)[0])
             if peer.count(":") == 3 and peer.rpartition(":")[2] != str(pid):
                 return NOT_KNOWN  # the descriptor belongs to another connection by now
             try:

@@ -22,6 +22,7 @@ from zmq.utils import z85
 
 from groupsvc.keys import Keys
 
+from ..core.audit import Audit
 from . import sockets
 from .complaints import Complaints
 from .sockets import NOBLOCK, Context
@@ -52,7 +53,16 @@ class PeerKeys:
 class Doorkeeper:
     """The ZAP handler of the daemon."""
 
-    def __init__(self, context: Context, *, doors: Mapping[str, Names], watch: Watch, complaints: Complaints) -> None:
+    def __init__(
+        self,
+        context: Context,
+        *,
+        doors: Mapping[str, Names],
+        watch: Watch,
+        complaints: Complaints,
+        audit: Audit | None = None,
+    ) -> None:
+        self._audit = audit or Audit(lambda: 0.0, lambda op, args: None)
         self.change(doors)
         self._watch = watch
         self._complaints = complaints
@@ -80,13 +90,18 @@ class Doorkeeper:
     def _answer(self, question: list[bytes]) -> list[bytes]:
         number = question[1] if len(question) > 1 else b""
         if len(question) != QUESTION_PARTS or question[0] != ZAP_VERSION or question[5] != b"CURVE":
+            self._audit.record("key_refused", "", why="no key")
             return [ZAP_VERSION, number, NEVER, b"keys are asked for here", b"", b""]
         _, _, door, address, _, _, key = question
         name = self._names.get(door, {}).get(key)
         if name is None:
+            door_name, where = door.decode(errors="replace"), address.decode(errors="replace")
+            self._audit.record("key_refused", z85.encode(key).decode(), why="not listed", door=door_name, peer=where)
             text = f"{z85.encode(key).decode()}, from {address.decode(errors='replace')}, is none of the keys of"
             self._complaints.note("stranger", f"{text} [{'client' if door == CLIENTS.encode() else 'node'}_keys]")
             return [ZAP_VERSION, number, NOT_NOW if door == NODES.encode() else NEVER, b"not listed", b"", b""]
+        who, where = f"key:{name.decode()}", address.decode(errors="replace")
+        self._audit.record("key_admitted", who, door=door.decode(), peer=where)
         return [ZAP_VERSION, number, WELCOME, b"", name, b""]
 
     def close(self) -> None:
@@ -97,7 +112,10 @@ class Doorkeeper:
 
 
 def proven_name(part: zmq.Frame) -> str:
-    """The name whose key the connection of this frame has shown; empty if none."""
+    """The name whose key the connection of this frame has shown; empty if none.
+
+    Only where keys are asked for: elsewhere nobody but the one who connects has written it.
+    """
     try:
         return str(part.get("User-Id"))
     except zmq.ZMQError:

@@ -35,7 +35,8 @@ from groupsvc.wire.codec import Codec
 from groupsvc.wire.kinds import FrameKind
 
 from ..core import effects as fx
-from ..core.events import ClientFrame, ClientGone, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
+from ..core.access import Principal
+from ..core.events import ClientCame, ClientFrame, ClientGone, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
 from ..core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, Goodbye, PeerMessage
 from ..observe import notable
 from . import clocks
@@ -175,6 +176,14 @@ class Reactor:
         Who is called by the engine, in a step, needs none of this: it acts on the engine directly.
         """
         self._calls.append(action)
+
+    def client_came(self, client: int, principal: Principal) -> None:
+        """A new connection of a program; the engine knows before its first request."""
+        self._step(ClientCame(client, principal))
+
+    def record(self, op: str, args: dict[str, Any]) -> None:
+        """A line for the event journal and the log that the engine has no part in."""
+        self._journal_event(fx.Journal(op, args=args))
 
     def stop_on_signals(self) -> None:
         """From now on SIGTERM and SIGINT end ``run`` cleanly."""

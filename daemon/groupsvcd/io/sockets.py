@@ -8,10 +8,12 @@ place where it is decided.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import socket
 import stat
 import struct
+import sys
 from collections.abc import Callable, Iterator
 
 import zmq
@@ -52,7 +54,12 @@ class CannotBind(Failed):
 
 
 def new_context() -> Context:
-    """The context of a daemon: one I/O thread carries far more than one Python thread can use."""
+    """The context of a daemon: one I/O thread carries far more than one Python thread can use.
+
+    libzmq numbers the connections of a ROUTER from ``rand()`` on and never seeds it, so in every process they would be
+    the same numbers; and who knows one can take it for its own connection.
+    """
+    ctypes.CDLL(None).srand(int.from_bytes(os.urandom(4), sys.byteorder))
     context: Context = zmq.Context(io_threads=1)
     context.setsockopt(zmq.MAX_SOCKETS, 16_384)
     return context

@@ -15,6 +15,16 @@ log = logging.getLogger(__name__)
 
 Words = Callable[[Journal], str]
 
+AUDIT = {
+    "client_admitted": logging.INFO,
+    "client_refused": logging.WARNING,
+    "key_admitted": logging.INFO,
+    "key_refused": logging.WARNING,
+    "access_denied": logging.WARNING,
+    "expel_asked": logging.INFO,
+}
+"""Records for an audit, which all have the same form."""
+
 _OFFICE = {
     "won": "elected name server in epoch {epoch}, now completing the directory",
     "open": "name server in epoch {epoch}",
@@ -48,8 +58,13 @@ NOTABLE: dict[str, tuple[int, Words]] = {
     "unwelcome": (logging.WARNING, lambda e: f"{e.args['name']} may not join: {e.args['reason']}"),
     "drain": (logging.INFO, lambda e: " ".join(filter(None, (_DRAIN[e.args["stage"]], "; ".join(e.args["left"]))))),
     "trouble": (logging.WARNING, lambda e: str(e.args["text"])),
+    **{op: (level, lambda e: _record(e)) for op, level in AUDIT.items()},
 }
 """Journal op → (log level, the sentence)."""
+
+
+def _record(effect: Journal) -> str:
+    return " ".join((f"audit {effect.op}", *(f"{name}={value!r}" for name, value in effect.args.items())))
 
 
 def tell(effect: Journal) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import groupsvcd.core
+import groupsvcd.io
 from groupsvcd.core.effects import Journal
 from groupsvcd.observe import notable
 
@@ -32,6 +33,16 @@ EVENTS = [
      "the time for the drain is over; left are sessions: 2; groups: 'db'"),
     (Journal("drain", args={"stage": "drained", "left": []}), "drained: nothing is left to hand over"),
     (Journal("trouble", args={"text": "50 % of 100 %s"}), "50 % of 100 %s"),
+    (Journal("client_admitted", args={"who": "user:7", "client": 3, "name": "app"}),
+     "audit client_admitted who='user:7' client=3 name='app'"),
+    (Journal("client_refused", args={"who": "user:7", "code": "hello"}),
+     "audit client_refused who='user:7' code='hello'"),
+    (Journal("key_admitted", args={"who": "key:n2", "door": "nodes"}), "audit key_admitted who='key:n2' door='nodes'"),
+    (Journal("key_refused", args={"who": "", "why": "no key"}), "audit key_refused who='' why='no key'"),
+    (Journal("access_denied", args={"who": "key:a", "verb": "send", "name": "db"}),
+     "audit access_denied who='key:a' verb='send' name='db'"),
+    (Journal("expel_asked", args={"who": "key:a", "name": "db", "missed": 4}),
+     "audit expel_asked who='key:a' name='db' missed=4"),
 ]  # fmt: skip
 
 
@@ -50,6 +61,9 @@ def test_everything_else_is_left_to_the_event_journal(caplog: pytest.LogCaptureF
 
 def test_every_notable_event_exists_and_is_tried_here() -> None:
     core = "".join(path.read_text() for path in Path(groupsvcd.core.__path__[0]).rglob("*.py"))
+    doors = "".join((Path(groupsvcd.io.__path__[0]) / name).read_text() for name in ("clients.py", "keys.py"))
     assert set(notable.NOTABLE) == {event.op for event, _ in EVENTS}
-    for op in notable.NOTABLE:
+    for op in notable.AUDIT:
+        assert f'record("{op}"' in core + doors or f'record(\n            "{op}"' in core, op
+    for op in notable.NOTABLE.keys() - notable.AUDIT.keys():
         assert f'journal("{op}"' in core or f'journal(\n            "{op}"' in core, op

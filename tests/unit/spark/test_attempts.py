@@ -104,3 +104,9 @@ def test_terms_that_mean_nothing_are_refused(parties: object, on_failure: object
 def test_a_way_is_checked_where_it_is_made() -> None:
     with pytest.raises(UsageError):
         Via("http://host")
+
+
+def test_whatever_another_shows_of_itself_is_no_task_and_no_error() -> None:
+    """Anybody who may join shows bytes of its own choice, also such as are no text."""
+    for data in (b"", b"\xff", b"\x94\x01\x01\xa2\xff\xfe\x01", b"\x93\x01\x01\x01", b"\x94" * 5000):
+        assert member_of(Provider("n/1/1", "n", "", data, 1)) is None

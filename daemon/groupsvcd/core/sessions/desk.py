@@ -11,6 +11,8 @@ import attrs
 from groupsvc.wire.client_messages import REPLY_CODEC, AnyClientRequest, Told
 from groupsvc.wire.notices import AnyNotice
 
+from ..access import OPEN, Access, Principal, Verb
+from ..audit import Audit
 from ..domain.member import Member
 from ..domain.requests import Requests
 from ..domain.trouble import Trouble
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from .group_names import GroupNames
     from .hosts import Hosts
     from .outside import Outside
+    from .quota import Quota
 
 NUMBER_BYTES = 8
 """A member's number on the wire, at most."""
@@ -45,6 +48,9 @@ class Desk:
     outside: Outside = attrs.field(init=False)
     hosts: Hosts = attrs.field(init=False)
     group_names: GroupNames = attrs.field(init=False)
+    access: Access = OPEN
+    audit: Audit = attrs.field(init=False)
+    quota: Quota = attrs.field(init=False)
     _sized: tuple[Sequence[AnyNotice], list[int]] = ((), [])
 
     def sizes_of(self, run: Sequence[AnyNotice]) -> list[int]:
@@ -52,6 +58,11 @@ class Desk:
         if run is not self._sized[0]:
             self._sized = (run, [len(REPLY_CODEC.encode_one(Told(0, notice))) + NUMBER_BYTES for notice in run])
         return self._sized[1]
+
+    def refusal(self, principal: Principal, verb: Verb, group: str = "") -> str:
+        """Somebody may not do this: what it is told. That it wanted to is taken down."""
+        self.audit.record("access_denied", self.access.name_of(principal), verb=verb, name=group)
+        return self.access.refusal(principal, verb, group)
 
     @property
     def good_for(self) -> float:

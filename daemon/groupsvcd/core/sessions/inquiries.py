@@ -69,10 +69,13 @@ def outcome(session: Session, ask: OutcomeAsk) -> None:
 
 
 def groups(session: Session, ask: GroupsAsk) -> None:
-    """All groups of the domain."""
+    """All groups of the domain, but for those in which the asker may do nothing."""
+
+    def sees(group: str) -> bool:
+        return session.desk.access.sees(session.principal, group)
 
     def reply(answer: dict[str, Any]) -> GroupsAre:
-        return GroupsAre(ask.id, tuple(_line(record) for record in answer["groups"]))
+        return GroupsAre(ask.id, tuple(_line(record) for record in answer["groups"] if sees(record["name"])))
 
     session.desk.requests.question(-session.number, ask.id, ask.timeout, "groups", "", reply)
 

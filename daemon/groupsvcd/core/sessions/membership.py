@@ -73,7 +73,9 @@ class Membership:
         self._call = session.call(ask.id, ask.timeout, self._is_late)
         self._call.proposal = (*session.desk.processes.me, self._proposal)
         attributes = {**ask.attributes, "state_machine": True} if ask.has_machine else ask.attributes
-        self._arrival = Arrival(attributes, FORMS[ask.create], self._admitted, self._turned_away)
+        self._may_create = session.may("create", ask.group)
+        forms = FORMS[ask.create] if self._may_create else Form.NEVER
+        self._arrival = Arrival(attributes, forms, self._admitted, self._turned_away)
         session.parts[self.member] = self
         session.names.add((self.group, self.name))
 
@@ -121,6 +123,9 @@ class Membership:
 
     def _turned_away(self, code: str, reason: str) -> None:
         self._over()
+        if code == "no such group" and not self._may_create:
+            session = self.session
+            code, reason = "permission denied", session.desk.refusal(session.principal, "create", self.group)
         self._call.fail(code, reason)
 
     def _decided(self, how: Ended | Refused | None) -> None:
@@ -301,6 +306,16 @@ class Membership:
             self.local.responds(self.member, does=does)
 
     # --- Its end ---
+
+    def revoke(self, reason: str) -> None:
+        """Its program may not be here any more."""
+        was_in, is_arriving = self.provider is not None, self.local is None
+        holds = self.local is not None and self.local.group.rules.exclusive  # it may not know yet that it does no more
+        self.end("overrun" if holds else "goodbye")
+        if was_in:
+            self.session.tell(MemberLost(self.member, dissolved=False, reason=reason))
+        elif is_arriving:
+            self._call.fail("permission denied", reason)
 
     def _over(self) -> None:
         if self.is_over:

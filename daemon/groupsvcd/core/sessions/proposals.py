@@ -37,6 +37,9 @@ from .session import Session
 
 NOT_IN = "is a subscription, or has not joined yet; join the group to take part"
 
+TARGETS_RECORDED_MAX = 20
+"""Of those who are to be expelled, in a record for an audit."""
+
 VOTE_PROBLEMS: dict[VoteProblem, str] = {
     "past phase": "that phase is over, or never was; nothing was counted",
     "no vote": "this provider has no vote in that phase; nothing was counted",
@@ -128,6 +131,12 @@ def expel(session: Session, ask: ExpelAsk) -> None:
     if isinstance(part, Membership) and part.provider in ask.targets:
         session.tell(Problem(ask.id, "usage", "usage", "a provider expels others; to go itself it leaves"))
         return
+    if isinstance(part, Membership):
+        targets = ["/".join(map(str, target)) for target in ask.targets[:TARGETS_RECORDED_MAX]]
+        session.desk.audit.record(
+            "expel_asked", session.desk.access.name_of(session.principal), name=part.group, targets=targets,
+            reason=ask.reason,
+        )  # fmt: skip
     _propose(session, ask, lambda number, provider: cmd.Expel(
         number, provider, ask.phases, ask.time_limit, ask.targets, ask.reason, ask.fail_if_busy,
     ))  # fmt: skip

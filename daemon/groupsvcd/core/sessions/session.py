@@ -53,11 +53,13 @@ from groupsvc.wire.limits import (
 )
 from groupsvc.wire.notices import AnyNotice
 
+from ..access import UNKNOWN, Principal, Verb
 from ..effects import ReplyToClient
 from ..groups.commands import FailureCause
 from .alarms import Alarm
 from .calls import Call
 from .checks import problem_with
+from .rights import missing_right
 from .tellings import TELLING_BYTES_MAX, Tellings
 
 if TYPE_CHECKING:
@@ -91,8 +93,12 @@ class Part(Protocol):
 class Session:
     """One of them."""
 
-    def __init__(self, desk: Desk, number: int, name: str, secret: bytes, handlers: dict[type, Handler]) -> None:
+    def __init__(
+        self, desk: Desk, number: int, name: str, secret: bytes, handlers: dict[type, Handler],
+        principal: Principal = UNKNOWN,
+    ) -> None:  # fmt: skip
         self.desk = desk
+        self.principal = principal
         self.number = number
         self.name = name
         self.secret = secret
@@ -226,6 +232,10 @@ class Session:
         if isinstance(request, CloseSession):
             self._close(request)
             return
+        missing = None if self.desk.access.is_open else missing_right(self, request)
+        if missing is not None:
+            self.tell(Problem(request.id, "failed", "permission denied", self.desk.refusal(self.principal, *missing)))
+            return
         if isinstance(request, PROPOSING):
             if not self._last_proposing < request.id < REQUEST_IDS:
                 text = f"the number of a request that proposes is above those before it, and below {REQUEST_IDS}"
@@ -250,15 +260,25 @@ class Session:
         self.calls.add(call)
         return call
 
+    def may(self, verb: Verb, group: str) -> bool:
+        """Whether its program is allowed this."""
+        return self.desk.access.allows(self.principal, verb, group)
+
     def proposal_of(self, request_id: int) -> int:
         """The number of the proposal that a request makes, among all of this node: its program knows it, too."""
         return self.number * REQUEST_IDS + request_id
 
     def has_room(self, request_id: int) -> bool:
         """Whether it may have something more in a group; if not, that is answered."""
-        if len(self.parts) < MEMBERS_PER_SESSION_MAX:
+        identity, quota = self.principal.identity, self.desk.quota
+        if len(self.parts) >= MEMBERS_PER_SESSION_MAX:
+            most = f"{MEMBERS_PER_SESSION_MAX} members and subscriptions (MEMBERS_PER_SESSION_MAX)"
+            text = f"a session has at most {most}"
+        elif not quota.takes_one(identity):
+            most = f"{quota.members_max} members and subscriptions (limits.members_per_principal_max)"
+            text = f"all programs of {identity} on this node have at most {most}"
+        else:
             return True
-        text = f"a session has at most {MEMBERS_PER_SESSION_MAX} members and subscriptions (MEMBERS_PER_SESSION_MAX)"
         self.tell(Problem(request_id, "failed", "full", text))
         return False
 

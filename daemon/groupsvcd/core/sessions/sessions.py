@@ -46,6 +46,8 @@ from groupsvc.wire.client_messages import (
 )
 from groupsvc.wire.limits import SESSIONS_MAX
 
+from ..access import UNKNOWN, Access, Principal, Verb
+from ..audit import Audit
 from ..domain.member import Member
 from ..domain.requests import Requests
 from ..domain.trouble import Trouble
@@ -64,6 +66,7 @@ from .hosts import Hosts
 from .membership import Membership
 from .outside import Outside
 from .proposals import provider_of
+from .quota import Quota
 from .session import Handler, Session
 from .subscription import Subscription
 
@@ -85,11 +88,14 @@ class Sessions:
         self.desk = Desk(
             turn, member, requests, node_groups, processes, rng, Alarms(turn), trouble, lambda client, request: None
         )
+        self.desk.audit = Audit(lambda: turn.now, lambda op, args: turn.journal(op, **args))
+        self.desk.quota = Quota(turn, lambda: self._by_number.values())
         self.desk.outside = Outside(self.desk)
         self.desk.hosts = Hosts(self.desk)
         self.desk.group_names = GroupNames(self.desk)
         self._by_number: dict[int, Session] = {}
         self._by_connection: dict[int, Session] = {}  # also the last one of a session in grace
+        self._principals: dict[int, Principal] = {}  # by connection
         self._left_behind: set[int] = set()  # connections whose session goes on on another one
         self._last_number = 0
         self._was_isolated = member.isolated
@@ -117,6 +123,34 @@ class Sessions:
             WhyAsk: inquiries.why,
         }
         self._only_in_sessions = (*self._handlers, CloseSession, *NOT_COUNTED)
+
+    # --- Who may what ---
+
+    def came(self, client: int, principal: Principal) -> None:
+        """A new connection, and who is at its other end."""
+        self._principals[client] = principal
+
+    def may(self, client: int, id: int, verb: Verb, group: str = "") -> bool:
+        """Whether who asks elsewhere may do this; if not, that is answered. A session's number is below 0."""
+        if client < 0:
+            session = self._by_number.get(-client)
+            principal = UNKNOWN if session is None else session.principal
+        else:
+            principal = self._principals.get(client, UNKNOWN)
+        if self.desk.access.allows(principal, verb, group):
+            return True
+        self._reply(client, Problem(id, "failed", "permission denied", self.desk.refusal(principal, verb, group)))
+        return False
+
+    def set_access(self, access: Access) -> None:
+        """These are the rules from now on; who is somewhere where it may not be any more is taken out."""
+        self.desk.access = access
+        for session in list(self._by_number.values()):
+            for part in list(session.parts.values()):
+                if isinstance(part, Membership | Subscription):
+                    verb: Verb = "join" if isinstance(part, Membership) else "subscribe"
+                    if not session.may(verb, part.group):
+                        part.revoke(self.desk.refusal(session.principal, verb, part.group))
 
     # --- Connections ---
 
@@ -160,7 +194,10 @@ class Sessions:
         else:
             self._last_number += 1
             secret = self.desk.rng.randbytes(SECRET_BYTES)
-            session = Session(self.desk, self._last_number, ask.name, secret, self._handlers)
+            session = Session(
+                self.desk, self._last_number, ask.name, secret, self._handlers,
+                self._principals.get(client, UNKNOWN),
+            )  # fmt: skip
             session.ended = self._ended
             self._by_number[session.number] = self._by_connection[client] = session
             session.connect(client, ask.id, 0)
@@ -170,7 +207,8 @@ class Sessions:
             self._reply(client, Problem(ask.id, "usage", "usage", problem))
             return
         session = self._by_number.get(ask.session)
-        if session is None or session.secret != ask.secret:
+        principal = self._principals.get(client, UNKNOWN)
+        if session is None or session.secret != ask.secret or session.principal.identity != principal.identity:
             self._reply(client, Problem(ask.id, "failed", "lost", LOST))
             return
         if ask.id <= session.opened_by:
@@ -194,6 +232,7 @@ class Sessions:
     def on_gone(self, client: int, *, process_ended: bool) -> None:
         """A connection is lost; perhaps because its process has ended, perhaps that follows."""
         self._left_behind.discard(client)
+        self._principals.pop(client, None)
         session = self._by_connection.get(client)
         if session is None:
             return

@@ -113,6 +113,15 @@ class Subscription:
 
     # --- Its end ---
 
+    def revoke(self, reason: str) -> None:
+        """Its program may not watch any more."""
+        was_in = self.local is not None
+        self.end("goodbye")
+        if was_in:
+            self.session.tell(MemberLost(self.member, dissolved=False, reason=reason))
+        else:
+            self._call.fail("permission denied", reason)
+
     def _over(self) -> None:
         self.is_over = True
         self.session.parts.pop(self.member, None)

@@ -1,0 +1,161 @@
+"""What a program may do in groups is judged by who it is, on its own node; a refusal changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from groupsvc.wire import client_messages as m
+from groupsvc.wire.notices import Left
+from groupsvcd.core.access import VERBS, Access, Principal, Rule, Verb, Who
+from groupsvcd.core.events import ClientCame
+
+from .applications import Application, Applications
+
+ALICE, BOB = Principal(uid=1000), Principal(uid=1001)
+
+
+def allowing(*verbs: Verb, group: str = "db", uid: int = 1001) -> Rule:
+    return Rule((Who(f"user:{uid}", uid=uid),), (group,), frozenset(verbs))
+
+
+ALICE_ALL = allowing(*VERBS, group="*", uid=1000)
+
+
+class Users(Applications):
+    """Every connection is of the user who is said to make the next ones."""
+
+    principal = ALICE
+
+    def new_connection(self, application: Application) -> int:
+        number = super().new_connection(application)
+        self.step(application.node, ClientCame(number, self.principal))
+        return number
+
+    def set_access(self, *rules: Rule) -> None:
+        for node in "DEF":
+            self.engines[node].sessions.set_access(Access(rules))
+
+    def opened_by(self, principal: Principal, node: str) -> Application:
+        self.principal = principal
+        return self.opened(node)
+
+
+@pytest.fixture
+def domain() -> Users:
+    made = Users()
+    made.set_access(ALICE_ALL)
+    return made
+
+
+def denied(application: Application, number: int, verb: str) -> None:
+    found = application.answer(number)
+    assert isinstance(found, m.Problem)
+    assert ("failed", "permission denied") == (found.family, found.code)
+    assert f"to {verb}" in found.text
+
+
+def test_who_is_allowed_nothing_gets_nowhere(domain: Users) -> None:
+    alice, bob = domain.opened_by(ALICE, "D"), domain.opened_by(BOB, "E")
+    alice.join()
+    denied(bob, bob.join(), "join")
+    denied(bob, bob.subscribe(), "subscribe")
+    denied(bob, bob.subscribe("_hosts"), "subscribe")
+    denied(bob, bob.ask(m.SubmitOutside, "db", (b"x",), 5.0), "send")
+    denied(bob, bob.ask(m.WhyAsk, "db", 5.0), "subscribe")
+    denied(bob, bob.ask(m.LookUpAsk, "db", True, 5.0), "create")
+    denied(bob, bob.ask(m.LookUpAsk, "db", False, 5.0), "subscribe")
+    denied(bob, bob.ask(m.ConfigSet, "key", "value", 0, 5.0), "administer")
+    denied(bob, bob.ask(m.HandOverAsk, "A", 5.0), "administer")
+    of_bob, of_alice = bob.ask(m.GroupsAsk, 5.0), alice.ask(m.GroupsAsk, 5.0)
+    domain.run(0.5)
+    assert m.GroupsAre(of_bob, ()) == bob.answer(of_bob)
+    shown = alice.answer(of_alice)
+    assert isinstance(shown, m.GroupsAre)
+    assert ["db"] == [line.name for line in shown.groups]
+
+
+AS_PROVIDER: dict[str, Callable[[Application], tuple[type[m.ClientRequest], tuple[Any, ...]]]] = {
+    "send": lambda who: (m.Multicast, (who.member, (b"x",))),
+    "propose": lambda who: (m.ChangeStateAsk, (who.member, 1, -1.0, False, 5.0, b"x", -1)),
+    "expel": lambda who: (m.ExpelAsk, (who.member, 1, -1.0, False, 5.0, (("D", 1, 1),), "")),
+}
+
+
+@pytest.mark.parametrize("verb", AS_PROVIDER)
+def test_a_provider_needs_a_right_for_what_it_does_to_others(domain: Users, verb: Verb) -> None:
+    alice, bob = domain.opened_by(ALICE, "D"), domain.opened_by(BOB, "E")
+    alice.join()
+    domain.set_access(ALICE_ALL, allowing("join"))
+    bob.join()
+    assert bob.member
+    kind, arguments = AS_PROVIDER[verb](bob)
+    denied(bob, bob.ask(kind, *arguments), verb)
+    domain.set_access(ALICE_ALL, allowing("join", verb))
+    number = bob.ask(kind, *arguments)
+    domain.run(0.5)
+    assert not any(isinstance(one, m.Problem) and one.code == "permission denied" for one in bob.answers(number))
+
+
+def test_voting_and_leaving_need_no_right_of_their_own(domain: Users) -> None:
+    alice, bob = domain.opened_by(ALICE, "D"), domain.opened_by(BOB, "E")
+    alice.join(state_phases="n")
+    domain.set_access(ALICE_ALL, allowing("join"))
+    bob.join()
+    number = alice.propose_state(b"red")
+    domain.run(0.3)
+    alice.vote("approve")
+    bob.vote("approve")
+    domain.run(0.3)
+    assert isinstance(alice.answer(number), m.OutcomeIs)
+    left = bob.ask(m.LeaveAsk, bob.member, 0, 5.0)
+    domain.run(0.5)
+    assert isinstance(bob.answer(left), m.OutcomeIs)
+
+
+@pytest.mark.parametrize("create", [None, True])
+def test_who_may_not_create_joins_only_what_is_there(domain: Users, create: bool | None) -> None:
+    domain.set_access(ALICE_ALL, allowing("join"))
+    alice, bob = domain.opened_by(ALICE, "D"), domain.opened_by(BOB, "E")
+    denied(bob, bob.join(create=create, wait=1.0), "create")
+    alice.join()
+    if create is None:
+        assert isinstance(bob.answer(bob.join()), m.JoinedAs)
+
+
+def test_another_user_does_not_resume_a_session_whose_secret_it_has(domain: Users) -> None:
+    alice = domain.opened_by(ALICE, "D")
+    domain.principal = BOB
+    alice.resume()
+    assert alice.session is None
+    assert "lost" == [one for one in alice.not_counted if isinstance(one, m.Problem)][-1].code
+
+
+def test_new_rules_take_out_who_may_not_be_there_any_more(domain: Users) -> None:
+    domain.set_access(ALICE_ALL, allowing("join", "subscribe"))
+    alice, bob, watcher = domain.opened_by(ALICE, "D"), domain.opened_by(BOB, "E"), domain.opened_by(BOB, "F")
+    alice.join()
+    bob.join()
+    watcher.subscribe()
+    domain.set_access(ALICE_ALL)
+    domain.run(1.0)
+    for gone in (bob, watcher):
+        (lost,) = gone.kinds(m.MemberLost)
+        assert "no rule of this node allows user:1001" in lost.reason
+    assert 1 == len(alice.notices(Left))
+
+
+def test_all_sessions_of_a_user_together_have_so_many_members() -> None:
+    domain = Users()
+    domain.engines["D"].sessions.desk.quota.members_max = 3
+    one, two, other = domain.opened_by(BOB, "D"), domain.opened_by(BOB, "D"), domain.opened_by(ALICE, "D")
+    for name in ("a", "b"):
+        one.join(name)
+    two.join("c")
+    assert ("failed", "full") == two.problem(two.join("d"))
+    assert isinstance(other.answer(other.join("d")), m.JoinedAs)
+    one.ask(m.GoodbyeAsk, one.member)
+    domain.run(0.3)
+    assert isinstance(two.answer(two.join("e")), m.JoinedAs)

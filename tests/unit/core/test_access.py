@@ -1,0 +1,94 @@
+"""Rules of who may do what: what is not allowed is forbidden, and whoever is refused is told what would allow it."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+
+from groupsvcd.core.access import EVERYBODY, TRUSTED, UNKNOWN, VERBS, Access, Principal, Rule, Verb, Who
+from groupsvcd.core.audit import RECORDS_PER_S, Audit
+
+ALICE = Principal(uid=1000, gids=frozenset({1000, 27}))
+BOB = Principal(uid=1001, gids=frozenset({1001}))
+REPORTS = Principal(key="reports")
+
+RULES = Access((
+    Rule((Who("user:alice", uid=1000),), ("db-*",), frozenset({"join", "send"})),
+    Rule((Who("group:ops", gid=27),), ("*",), frozenset({"subscribe"})),
+    Rule((Who("key:reports", key="reports"),), ("jobs", "_lock/*/x"), frozenset(VERBS)),
+    Rule((Who(EVERYBODY),), ("lobby",), frozenset({"join"})),
+))  # fmt: skip
+
+CASES: list[tuple[Principal, Verb, str, bool]] = [
+    (ALICE, "join", "db-1", True),
+    (ALICE, "join", "db-", True),
+    (ALICE, "join", "db", False),
+    (ALICE, "join", "my-db-1", False),
+    (ALICE, "create", "db-1", False),
+    (ALICE, "subscribe", "anything/at.all", True),
+    (ALICE, "admin", "", False),
+    (BOB, "subscribe", "db-1", False),
+    (BOB, "join", "lobby", True),
+    (BOB, "send", "lobby", False),
+    (REPORTS, "expel", "jobs", True),
+    (REPORTS, "expel", "jobs2", False),
+    (REPORTS, "create", "_lock/a/b/x", True),
+    (REPORTS, "create", "_lock/x", False),
+    (REPORTS, "admin", "", True),
+    (UNKNOWN, "join", "lobby", True),
+    (UNKNOWN, "join", "db-1", False),
+    (Principal(key="alice"), "join", "db-1", False),
+    (Principal(uid=0), "join", "db-1", False),
+    (TRUSTED, "admin", "", True),
+]
+
+
+@pytest.mark.parametrize("principal, verb, group, allowed", CASES)
+def test_what_no_rule_allows_is_forbidden(principal: Principal, verb: Verb, group: str, allowed: bool) -> None:
+    assert allowed == RULES.allows(principal, verb, group)
+    assert allowed == RULES.allows(principal, verb, group), "the second answer is remembered"
+
+
+def test_without_rules_everything_is_allowed() -> None:
+    assert all(Access().allows(UNKNOWN, verb, "db") for verb in VERBS)
+
+
+def test_a_dot_or_a_bracket_in_a_pattern_is_only_itself() -> None:
+    rule = Rule((Who(EVERYBODY),), ("a.b*", "[x]*"), frozenset({"join"}))
+    assert [True, False, False] == [rule.concerns(group) for group in ("a.bc", "axbc", "x")]
+
+
+@pytest.mark.parametrize("pattern", ["*", "", "a*", "*a", "a*a", "a*b*a", "*a*b*", "ab**ba", "a*ab*b"])
+def test_patterns_match_as_regular_expressions_would(pattern: str) -> None:
+    rule = Rule((Who(EVERYBODY),), (pattern,), frozenset({"join"}))
+    expected = re.compile(".*".join(map(re.escape, pattern.split("*"))))
+    for length in range(6):
+        for letters in itertools.product("abc", repeat=length):
+            group = "".join(letters)
+            assert (expected.fullmatch(group) is not None) == rule.concerns(group), group
+
+
+def test_who_may_do_anything_in_a_group_knows_of_it() -> None:
+    assert [True, False, True] == [RULES.sees(BOB, "lobby"), RULES.sees(BOB, "jobs"), RULES.sees(ALICE, "jobs")]
+
+
+def test_a_refusal_says_what_would_allow_it() -> None:
+    text = RULES.refusal(ALICE, "create", "db-1")
+    assert "no rule of this node allows user:alice to create in group 'db-1'" in text
+    assert '[[access]] who = ["user:alice"] groups = ["db-1"] may = ["create"]' in text
+    assert "user:1001" in RULES.refusal(BOB, "send", "db-1")
+    assert '[[access]] who = ["key:reports"] may = ["admin"]' in RULES.refusal(REPORTS, "admin")
+
+
+def test_a_flood_of_records_is_counted_and_not_written() -> None:
+    now, written = 0.0, []
+    audit = Audit(lambda: now, lambda op, args: written.append((op, args)))
+    for _ in range(500):
+        audit.record("access_denied", "key:a", verb="send")
+    audit.record("access_denied", "key:b", verb="send")
+    assert RECORDS_PER_S + 1 == len(written)
+    now = 1.5
+    audit.record("access_denied", "key:a", verb="join")
+    assert ("access_denied", {"who": "key:a", "verb": "join", "missed": 500 - RECORDS_PER_S}) == written[-1]
