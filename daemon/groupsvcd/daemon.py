@@ -12,12 +12,15 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import platform
 import random
 import resource
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+
+import zmq
 
 from groupsvc import __version__
 from groupsvc.wire.limits import DRAIN_S
@@ -29,13 +32,15 @@ from .core.domain.surveys import Observed
 from .core.effects import Adopt
 from .core.engine import Engine
 from .core.records import NodeRecord, Stored
-from .io import clocks
+from .io import clocks, process
+from .io.addresses import host_and_port
 from .io.clients import Clients
 from .io.complaints import Complaints
 from .io.journal import Journal
 from .io.keys import CLIENTS, NODES, Doorkeeper, PeerKeys
 from .io.measure import measured_priority
 from .io.notify import Condition, supervision
+from .io.pages import Page, Pages
 from .io.peers import Peers
 from .io.reactor import EXIT_DISK, EXIT_OK, Reactor
 from .io.sockets import CannotBind, new_context
@@ -43,7 +48,9 @@ from .io.state_directory import StateDirectory, StateRefused
 from .io.store import Store
 from .io.watch import Watch
 from .observe import log as logs
+from .observe import metrics
 from .observe.events import EventWriter
+from .observe.statistics import Build, ClockStatistics, DaemonStatistics, EventJournalStatistics
 from .reload import read_again
 
 EXIT_CONFIG = 1
@@ -91,6 +98,7 @@ class Daemon:
         _allow_many_descriptors()
         self._reread = reread
         started_us = clocks.wall_us()
+        self._wall_ahead = clocks.wall_ns() / 1e9 - clocks.now()  # of the clock of leases, when the daemon started
         stored, store = _open_store(config, stack)
         self.acquired = Acquired(config, stored.options)
         self.config = config = self.acquired.in_force()
@@ -106,10 +114,10 @@ class Daemon:
         self.engine = Engine(parameters, stored, self.incarnation, random.Random(os.urandom(16)))
         self.watch = Watch()
         self._complaints = Complaints(clocks.now)
-        journal = None if store is None else Journal(store, clocks.now)
+        journal = self._journal = None if store is None else Journal(store, clocks.now)
         if journal is not None:
             stack.callback(journal.close)
-        events = _events(config, self.incarnation)
+        events = self._events = _events(config, self.incarnation)
         if events is not None:
             stack.callback(events.close)
         self.reactor = Reactor(
@@ -125,6 +133,16 @@ class Daemon:
 
     def _open_sockets(self, stack: ExitStack) -> None:
         config = self.config
+        self.pages: Pages | None = None
+        if config.metrics_address:
+            self.pages = Pages(
+                *host_and_port(config.metrics_address),
+                pages={"/metrics": self._metrics, "/healthz": _healthz, "/readyz": self._readyz},
+                watch=self.watch,
+                clock=clocks.now,
+                call=self.reactor.call,
+            )
+            stack.callback(self.pages.close)
         context = new_context()
         stack.callback(context.term)
         peer_keys = None
@@ -158,7 +176,7 @@ class Daemon:
                 self.changes.add("node_keys", apply=lambda new: peers.change_keys(new.node_keys))
         _make_socket_directory(config.client_address)
         engine = self.engine
-        clients = Clients(
+        clients = self.clients = Clients(
             context,
             address=config.client_address,
             watch=self.watch,
@@ -170,7 +188,7 @@ class Daemon:
             listen=config.listen_clients,
             keys=config.keys,
         )
-        self.reactor.attach(self.peers, clients)
+        self.reactor.attach(self.peers, clients, self.pages)
         engine.surveys.look = self._look
         self.changes.add("limits.clients_max", apply=lambda new: clients.admit(new.limits.clients_max))
         self.changes.add(
@@ -206,6 +224,31 @@ class Daemon:
         """What the engine cannot see, for surveys."""
         links = {} if self.peers is None else self.peers.states()
         return Observed(__version__, clocks.wall_us(), links)
+
+    def statistics(self) -> DaemonStatistics:
+        """Everything in numbers, as of now; only within a step of the engine."""
+        events, wall = self._events, clocks.wall_ns() / 1e9
+        return DaemonStatistics(
+            build=Build(version=__version__, python=platform.python_version(), libzmq=zmq.zmq_version()),
+            engine=self.engine.statistics(self.config.limits.metrics_series_max),
+            reactor=self.reactor.statistics(),
+            clients=self.clients.statistics(),
+            peers=None if self.peers is None else self.peers.totals(),
+            store=None if self._journal is None else self._journal.statistics(),
+            journal=None if events is None else _of_events(events),
+            pages=None if self.pages is None else self.pages.statistics(),
+            complaints=dict(self._complaints.counts),
+            clock=ClockStatistics(wall=wall, skew=wall - clocks.now() - self._wall_ahead),
+            process=process.statistics(),
+        )
+
+    def _metrics(self) -> Page:
+        found = metrics.families(self.statistics(), self.config.limits.metrics_series_max)
+        return Page(200, metrics.exposition(found), metrics.CONTENT_TYPE)
+
+    def _readyz(self) -> Page:
+        problem = self.engine.not_serving_because
+        return Page(503, f"not ready: {problem}\n".encode()) if problem else Page(200, b"ready\n")
 
     def run(self) -> int:
         """Drive the engine until it is stopped; the exit code."""
@@ -264,6 +307,17 @@ class Daemon:
         return Condition(
             True, f"in the domain: name server is {engine.trouble.leader or 'not known'}, {up} nodes are up"
         )
+
+
+def _healthz() -> Page:
+    """Whoever is told this was answered by a round of the reactor."""
+    return Page(200, b"ok\n")
+
+
+def _of_events(events: EventWriter) -> EventJournalStatistics:
+    return EventJournalStatistics(
+        lines_written=events.lines_written, lines_lost=events.lines_lost, bytes_waiting=events.bytes_waiting
+    )
 
 
 def _open_store(config: Config, stack: ExitStack) -> tuple[Stored, Store | None]:

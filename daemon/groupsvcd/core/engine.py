@@ -71,6 +71,7 @@ from .peer_messages import (
 )
 from .records import NO_DOMAIN, NodeRecord, Stored
 from .sessions.sessions import Sessions
+from .statistics import DomainStatistics, EngineStatistics, counted
 from .turn import Turn
 
 
@@ -382,7 +383,37 @@ class Engine:
 
         self.turn.persist(NodeRecord(identity.newest_incarnation, self.domain), done=safe)
 
-    # --- Status ---
+    # --- Statistics and status ---
+
+    @property
+    def not_serving_because(self) -> str:
+        """Why programs at this node cannot work, in words; "" if they can. Only within a step."""
+        if self.trouble.leader and not self.member.isolated:
+            return ""
+        return self.trouble.in_words or "this node is not in the domain yet"
+
+    def statistics(self, groups_max: int) -> EngineStatistics:
+        """Everything in numbers; of so many groups, how many members each has. Only within a step."""
+        member, voter = self.member, self.voter
+        nodes = dict.fromkeys(("up", "down", "gone"), 0)
+        for entry in member.nodes.values():
+            nodes[entry.status] = nodes.get(entry.status, 0) + 1
+        domain = DomainStatistics(
+            has_leader=self.trouble.leader != "",
+            is_name_server=voter is not None and voter.office is not None,
+            is_suspended=member.isolated,
+            lease_left=self.sessions.desk.good_for,
+            epoch=member.leader_epoch,
+            nodes=nodes,
+            directory_applied=voter.directory.applied if voter else 0,
+        )
+        return EngineStatistics(
+            domain=domain,
+            node_groups=self.groups.statistics(),
+            process_groups=self.processes.statistics(groups_max),
+            sessions=self.sessions.statistics(),
+            counted=counted(self.turn.tally),
+        )
 
     def status(self, request_id: int, now: float) -> Status:
         """What this daemon knows, for people."""

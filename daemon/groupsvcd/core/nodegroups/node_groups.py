@@ -53,12 +53,13 @@ from ..peer_messages import (
     SyncAsk,
 )
 from ..records import StoredStream
+from ..statistics import NodeGroupStatistics
 from ..stream.server import Server
 from ..views import AttributeValue, View
 from .about import decode_about
 from .answers import ANSWERS as ANSWERS_BY_KIND
 from .confirmations import Confirmations, Told
-from .group_status import GroupStatus, status_of
+from .group_status import GroupStatus, statistics_of, status_of
 from .node_group import NodeGroup
 from .outsider import Outsider, Stranger
 from .phases import Phase
@@ -595,3 +596,7 @@ class NodeGroups:
     def status(self) -> tuple[GroupStatus, ...]:
         """Every group, by name."""
         return tuple(status_of(self._by_name[name]) for name in sorted(self._by_name))
+
+    def statistics(self) -> NodeGroupStatistics:
+        """All groups together."""
+        return statistics_of(self._by_name.values())
