@@ -28,6 +28,7 @@ import attrs
 
 from ..core.effects import Persist
 from ..core.tally import Histogram, Measured
+from ..observe.log import event
 from .store import Store
 
 FULL_RETRY_S = 0.5
@@ -151,12 +152,13 @@ class Journal:
                     raise
             if not self.is_full:
                 self.is_full = True
-                log.error("the disk of the state directory is full; nothing is acknowledged until there is room")
+                text = "the disk of the state directory is full; nothing is acknowledged until there is room"
+                log.error(text, extra=event("disk_full"))
             if self._stopping.wait(FULL_RETRY_S):
                 return
         if self.is_full:
             self.is_full = False
-            log.warning("the disk of the state directory has room again")
+            log.warning("the disk of the state directory has room again", extra=event("disk_has_room"))
         self._done.extend(batch)
         os.eventfd_write(self._event_fd, 1)
         try:

@@ -40,6 +40,7 @@ from ..core.events import ClientFrame, ClientGone, Event, LocalCall, PeerFrame, 
 from ..core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, Goodbye, PeerMessage
 from ..core.tally import Histogram, Measured
 from ..observe import notable
+from ..observe.log import event
 from . import clocks
 from .clients import Clients, Gone
 from .complaints import Complaints
@@ -238,7 +239,8 @@ class Reactor:
                 if self._supervision is not None and self._clock() >= self._supervision.due:
                     self._supervision.attend()
         except Exception:
-            log.exception("the engine or its driver broke; stopping, so that a fresh start can recover")
+            text = "the engine or its driver broke; stopping, so that a fresh start can recover"
+            log.exception(text, extra=event("broken"))
             return EXIT_HALTED
         return self._exit
 
@@ -433,7 +435,7 @@ class Reactor:
         self._to_do.append(effect.action)
 
     def _halt(self, effect: fx.Halt) -> None:
-        log.error("halted: %s", effect.reason)
+        log.error("halted: %s", effect.reason, extra=event("halted", reason=effect.reason))
         self.stop(EXIT_HALTED)
 
     def _stop(self, effect: fx.Stop) -> None:
@@ -467,7 +469,8 @@ class Reactor:
         for effect in journal.finished():
             self._finish(effect)
         if journal.error is not None:
-            log.critical("writing to the state directory failed (%s); stopping at once", journal.error)
+            text = "writing to the state directory failed (%s); stopping at once"
+            log.critical(text, journal.error, extra=event("disk_failed", reason=journal.error))
             self.stop(EXIT_DISK)
 
     def _finish(self, effect: fx.Persist) -> None:
@@ -481,7 +484,8 @@ class Reactor:
             return
         for number in numbers:
             if number in (signal.SIGTERM, signal.SIGINT):
-                log.info("stopping on %s", signal.Signals(number).name)
+                name = signal.Signals(number).name
+                log.info("stopping on %s", name, extra=event("stopping", signal=name))
                 self.stop()
             elif number in self._on_signal:
                 self._on_signal[number]()

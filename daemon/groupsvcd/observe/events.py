@@ -21,6 +21,7 @@ from pathlib import Path
 from groupsvc.wire.history import SCHEMA_VERSION, HistoryEvent, to_line
 
 from ..core.effects import Journal
+from .log import event
 
 WAITING_BYTES_MAX = 8 * 1024 * 1024
 
@@ -142,7 +143,9 @@ class EventWriter:
                 self.lines_lost += chunk.count(b"\n")
                 if not self._failing:
                     self._failing = True
-                    log.error("the event journal %s cannot be written: %s; lines are lost", self.path, error.strerror)
+                    text = "the event journal %s cannot be written: %s; lines are lost"
+                    about = event("journal_failed", path=str(self.path), reason=error.strerror)
+                    log.error(text, self.path, error.strerror, extra=about)
             self._written_bytes += len(chunk)
 
     def _write_whole(self, chunk: bytes) -> int:
