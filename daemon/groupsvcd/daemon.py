@@ -50,7 +50,8 @@ from .io.watch import Watch
 from .observe import log as logs
 from .observe import metrics
 from .observe.events import EventWriter
-from .observe.statistics import Build, ClockStatistics, DaemonStatistics, EventJournalStatistics
+from .observe.log import event
+from .observe.statistics import Build, ClockStatistics, DaemonStatistics, EventJournalStatistics, as_objects
 from .reload import read_again
 
 EXIT_CONFIG = 1
@@ -76,7 +77,7 @@ def run(
     ``reread`` gives the configuration as it is now, for SIGHUP, or ``BadConfig``.
     """
     for warning in config.warnings():
-        log.warning("%s", warning)
+        log.warning("%s", warning, extra=event("config_warning"))
     try:
         with ExitStack() as stack:
             daemon = Daemon(config, stack, reread or (lambda: config))
@@ -84,10 +85,10 @@ def run(
                 inside(daemon)
             return daemon.run()
     except StateRefused as refusal:
-        log.critical("%s", refusal)
+        log.critical("%s", refusal, extra=event("state_refused"))
         return EXIT_STATE
     except CannotBind as refusal:
-        log.critical("%s", refusal)
+        log.critical("%s", refusal, extra=event("cannot_bind"))
         return EXIT_CONFIG
 
 
@@ -190,6 +191,7 @@ class Daemon:
         )
         self.reactor.attach(self.peers, clients, self.pages)
         engine.surveys.look = self._look
+        engine.all_statistics = lambda: as_objects(self.statistics())
         self.changes.add("limits.clients_max", apply=lambda new: clients.admit(new.limits.clients_max))
         self.changes.add(
             "limits.client_queue_frames_max", apply=lambda new: clients.queue(new.limits.client_queue_frames_max)
@@ -264,6 +266,7 @@ class Daemon:
             config.state_directory or "memory",
             self.engine.parameters.essentials_digest(),
             os.getpid(),
+            extra=event("ready", version=__version__, incarnation=self.incarnation, pid=os.getpid()),
         )
         gc.collect()
         gc.freeze()
@@ -274,7 +277,7 @@ class Daemon:
         if exit_code == EXIT_OK:
             reactor.say_goodbye()
         reactor.close(exit_code)
-        log.info("ended with exit code %d", exit_code)
+        log.info("ended with exit code %d", exit_code, extra=event("ended", exit_code=exit_code))
         if exit_code == EXIT_DISK:
             logging.shutdown()
             os._exit(EXIT_DISK)  # closing the database would sync once more what must not be tried again
@@ -354,7 +357,7 @@ def _allow_many_descriptors() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     except (OSError, ValueError) as error:
-        log.warning("the limit of open files stays as it is: %s", error)
+        log.warning("the limit of open files stays as it is: %s", error, extra=event("file_limit"))
 
 
 def _make_socket_directory(address: str) -> None:

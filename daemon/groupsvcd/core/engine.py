@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from groupsvc.wire.client_messages import (
     ClientRequest,
@@ -30,6 +31,8 @@ from groupsvc.wire.client_messages import (
     OptionsAre,
     OptionsAsk,
     Problem,
+    Statistics,
+    StatisticsAsk,
     Status,
     StatusAsk,
     SurveyAsk,
@@ -123,6 +126,7 @@ class Engine:
         }
         if self.voter is not None:
             self._handlers |= self.voter.handlers()
+        self.all_statistics: Callable[[], dict[str, Any]] = dict  # of the daemon around it, for a program that asks
         self._newest: dict[str, int] = {}  # incarnations of the other nodes: what is lower is dropped
         self._seen: dict[str, int] = {}  # the highest that was ever seen in a frame
         self._called_by: dict[str, int] = {}  # with which a voter called us as name server
@@ -344,6 +348,8 @@ class Engine:
             self.drain.on_ask(client, message)
         elif isinstance(message, LookUpAsk) and message.form and self.sessions.desk.draining:
             self.turn.reply(client, Problem(message.id, "failed", "draining", self.sessions.desk.draining))
+        elif isinstance(message, StatisticsAsk):
+            self.turn.reply(client, Statistics(message.id, self.all_statistics()))
         elif isinstance(message, LookUpAsk):
             self.requests.on_look_up(client, message)
         elif isinstance(message, ConfigAsk):
