@@ -12,10 +12,10 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import platform
 import random
 import resource
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -231,7 +231,7 @@ class Daemon:
         """Everything in numbers, as of now; only within a step of the engine."""
         events, wall = self._events, clocks.wall_ns() / 1e9
         return DaemonStatistics(
-            build=Build(version=__version__, python=platform.python_version(), libzmq=zmq.zmq_version()),
+            build=Build(version=__version__, python=".".join(map(str, sys.version_info[:3])), libzmq=zmq.zmq_version()),
             engine=self.engine.statistics(self.config.limits.metrics_series_max),
             reactor=self.reactor.statistics(),
             clients=self.clients.statistics(),

@@ -24,6 +24,7 @@ class Stand:
         self.loop = loop
         self.now = 100.0
         self.made = 0
+        self.takes_s = 0.0
         self.calls: list[Callable[[], None]] = []
         contents = {"/metrics": self._page, "/large": lambda: Page(200, LARGE), "/readyz": lambda: Page(503, b"no\n")}
         self.pages = Pages(
@@ -33,6 +34,7 @@ class Stand:
 
     def _page(self) -> Page:
         self.made += 1
+        self.now += self.takes_s
         return Page(200, f"made {self.made}\n".encode(), "text/x")
 
     def turn(self) -> None:
@@ -161,6 +163,16 @@ def test_a_page_is_made_anew_only_when_it_is_old(stand: Stand) -> None:
     ask = b"GET /metrics HTTP/1.1\r\n\r\n"
     assert {b"made 1\n"} == {stand.answer_to(ask)[-7:] for _ in range(20)}
     stand.now += 2 * limits.FRESH_S
+    assert b"made 2\n" == stand.answer_to(ask)[-7:]
+
+
+def test_a_page_that_takes_long_to_make_is_made_less_often(stand: Stand) -> None:
+    ask = b"GET /metrics HTTP/1.1\r\n\r\n"
+    stand.takes_s = 0.1
+    assert b"made 1\n" == stand.answer_to(ask)[-7:]
+    stand.now += limits.TIMES_AS_LONG * 0.1 - 0.01
+    assert b"made 1\n" == stand.answer_to(ask)[-7:]
+    stand.now += 0.02
     assert b"made 2\n" == stand.answer_to(ask)[-7:]
 
 

@@ -8,6 +8,7 @@ Only groups in which something is waited for have a deadline: a node may carry t
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -318,13 +319,21 @@ class ProcessGroups:
 
     def statistics(self, groups_max: int) -> ProcessGroupStatistics:
         """As of now; of so many groups, the oldest by id, how many members each has."""
-        groups = [local for _, local in sorted(self._by_id.items())]
+        members = unresponsive = failing = waiting = running = 0
+        for local in self._by_id.values():  # once, as there may be thousands
+            group = local.group
+            members += len(group.providers)
+            unresponsive += len(group.unresponsive)
+            failing += len(group.failing)
+            waiting += len(group.queue)
+            running += group.ballot is not None
+        shown = [self._by_id[group_id] for group_id in heapq.nsmallest(groups_max, self._by_id)]
         return ProcessGroupStatistics(
-            groups=len(groups),
-            members=sum(len(local.group.providers) for local in groups),
-            members_by_group={local.name: len(local.group.providers) for local in groups[:groups_max]},
-            unresponsive=sum(len(local.group.unresponsive) for local in groups),
-            failing=sum(len(local.group.failing) for local in groups),
-            proposals_waiting=sum(len(local.group.queue) for local in groups),
-            ballots_running=sum(local.group.ballot is not None for local in groups),
+            groups=len(self._by_id),
+            members=members,
+            members_by_group={local.name: len(local.group.providers) for local in shown},
+            unresponsive=unresponsive,
+            failing=failing,
+            proposals_waiting=waiting,
+            ballots_running=running,
         )

@@ -49,12 +49,13 @@ def statistics_of(groups: Collection[NodeGroup]) -> NodeGroupStatistics:
     """All of them together; every role is there, also where nobody has it."""
     roles = dict.fromkeys(("leader", "server", "receiver", "recovering", "none"), 0)
     kept = outstanding = 0
-    for group in groups:
+    for group in groups:  # once, as there may be thousands
         roles[role_of(group)] += 1
-        if group.seat is not None:
-            kept += group.seat.replica.log.bytes
-        if group.submitter is not None:
-            outstanding += group.submitter.outstanding
+        seat, submitter = group.seat, group.submitter
+        if seat is not None:
+            kept += seat.replica.log.bytes
+        if submitter is not None:
+            outstanding += submitter.outstanding
     return NodeGroupStatistics(roles=roles, kept_bytes=kept, outstanding=outstanding)
 
 
