@@ -286,7 +286,7 @@ class Daemon:
     # --- Asked from outside ---
 
     def _read_again(self) -> None:
-        log.info("reading the configuration again on SIGHUP")
+        log.info("reading the configuration again on SIGHUP", extra=event("reloading"))
         if self._supervision is not None:
             self._supervision.reloading()
         read_again(self._reread, self.take)
@@ -294,7 +294,7 @@ class Daemon:
             self._supervision.reloaded()
 
     def _drain(self) -> None:
-        log.info("draining on SIGUSR2")
+        log.info("draining on SIGUSR2", extra=event("draining"))
         self.reactor.call(lambda: self.engine.drain.begin(DRAIN_S))
 
     def _condition(self) -> Condition:

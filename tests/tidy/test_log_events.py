@@ -34,20 +34,22 @@ def logged_in(text: str, name: str) -> list[Logged]:
     """Every place in a source that logs or complains."""
     found = []
     tree = ast.parse(text)
-    kept = {
-        target.id: node.value
+    kept = [
+        (node.lineno, target.id, node.value)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+        if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
-    }
+    ]
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
         place, receiver = f"{name}:{node.lineno}", ast.unparse(node.func.value)
         if receiver == "log" and node.func.attr in LEVELS:
             extra = next((keyword.value for keyword in node.keywords if keyword.arg == "extra"), None)
-            extra = kept.get(extra.id, extra) if isinstance(extra, ast.Name) else extra
+            if isinstance(extra, ast.Name):  # what it was before
+                befores = [one for one in kept if one[1] == extra.id and one[0] < node.lineno]
+                extra = max(befores, key=lambda one: one[0])[2]
             event, fields = _event_in(extra)
             found.append(Logged(place, event, LEVELS[node.func.attr], fields))
         elif receiver.endswith("complaints") and node.func.attr == "note":

@@ -394,6 +394,8 @@ class Engine:
     @property
     def not_serving_because(self) -> str:
         """Why programs at this node cannot work, in words; "" if they can. Only within a step."""
+        if self.drain.is_on:
+            return self.drain.in_words
         if self.trouble.leader and not self.member.isolated:
             return ""
         return self.trouble.in_words or "this node is not in the domain yet"

@@ -439,7 +439,7 @@ class Reactor:
         self.stop(EXIT_HALTED)
 
     def _stop(self, effect: fx.Stop) -> None:
-        log.info("stopping: %s", effect.reason)
+        log.info("stopping: %s", effect.reason, extra=event("drained", reason=effect.reason))
         self.stop()
 
     def _flush_peers(self) -> None:
