@@ -575,8 +575,8 @@ class OutcomesAre(ClientReply, tag=int(Kind.OUTCOMES_ARE)):
 
 
 AnyClientRequest = (
-    Hello | StatusAsk | StatisticsAsk | LookUpAsk | ConfigAsk | ConfigSet | HandOverAsk | DrainAsk | OptionsAsk | SurveyAsk
-    | OpenSession | ResumeSession | CloseSession | SessionAlive
+    Hello | StatusAsk | StatisticsAsk | LookUpAsk | ConfigAsk | ConfigSet | HandOverAsk | DrainAsk | OptionsAsk
+    | SurveyAsk | OpenSession | ResumeSession | CloseSession | SessionAlive
     | JoinAsk | SubscribeAsk | LeaveAsk | GoodbyeAsk | ChangeStateAsk | SendAsk | ExpelAsk | ChangeAttributesAsk
     | CastVote | Multicast | SubmitOutside | CatchUpAsk | OutcomeAsk | GroupsAsk | WhyAsk | Overrun
     | StoreBlock | SealCheckpoint | BarrierAsk | BreakAsk | RoundAsk

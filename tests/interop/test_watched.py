@@ -108,6 +108,7 @@ def _keep_busy(domain: WatchedDomain) -> None:
             domain.wait_until(lambda: domain.total("groupsvc_complaints_total") >= 1, "the stranger was noticed")
             stranger.close(linger=0)
         domain.wait_until(lambda: domain.total("groupsvc_group_members", group="orders") >= 4, "both see both")
+        domain.wait_until(lambda: domain.total("groupsvc_groups", role="leader") == 1, "the group has its leader")
         _look(domain)
 
 

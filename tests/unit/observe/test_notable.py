@@ -28,6 +28,8 @@ EVENTS = [
      "group 'db' had lost its quorum and goes on with what was left of it: entries before 8 that were delivered may be"
      " missing"),
     (Journal("unwelcome", args={"name": "b", "reason": "because"}), "b may not join: because"),
+    (Journal("drain", args={"stage": "leaving", "left": ["2 groups", "3 sessions"]}),
+     "draining: sessions end and groups are left: 2 groups; 3 sessions"),
     (Journal("trouble", args={"text": "50 % of 100 %s"}), "50 % of 100 %s"),
 ]  # fmt: skip
 

@@ -76,10 +76,8 @@ has opened a log: only the directory makes something of that."""
 FOR_A_LEADER = (Insert, Leave, Submit, Seen, RepairAsk)
 """Who sends these to a node without the group is told to look it up again."""
 
-
 FOR_A_MEMBER = (Inserted, Order, Beat)
 """Who sends these to a node without the group takes it for a member."""
-
 
 CARRIED_TOLD_MAX = 100
 """Groups in one answer to the name server; who carries more tells of them in turn. An answer stays below 2 KB."""
