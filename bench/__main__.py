@@ -26,6 +26,7 @@ from . import (
     simulator,
     spark_barriers,
     stopped_receiver,
+    watched,
 )
 from .row import Effort, Measure, Row, table
 
@@ -52,6 +53,7 @@ MEASURES: dict[str, Measure] = {
     "keys": keys.measure,
     "locks": locks.handover,
     "spark": spark_barriers.rates,
+    "metrics": watched.measure,
 }
 
 

@@ -31,16 +31,16 @@ def measure(effort: Effort) -> list[Row]:
         plain = stack.enter_context(LocalDomain(nodes=3))
         keyed = stack.enter_context(LocalDomain(nodes=3, keys=True))
         groups = {
-            PLAIN: _sender(stack, plain, "bench", far=False),
-            KEYED: _sender(stack, keyed, "bench", far=False),
-            FAR: _sender(stack, keyed, "bench-far", far=True),
+            PLAIN: sender(stack, plain, "bench", far=False),
+            KEYED: sender(stack, keyed, "bench", far=False),
+            FAR: sender(stack, keyed, "bench-far", far=True),
         }
         for _ in range(effort.runs):
             for name, group in groups.items():
                 latencies[name].append(_latency(group, effort.choose(SINGLES, 50)))
             for size, count in SIZES.items():
                 for name, group in groups.items():
-                    rates[size][name].append(_rate(group, bytes(count), effort.choose(2, 1)))
+                    rates[size][name].append(rate(group, bytes(count), effort.choose(2, 1)))
     rows = []
     for name in (KEYED, FAR):
         ratios = [[with_keys / without] for with_keys, without in zip(latencies[name], latencies[PLAIN], strict=True)]
@@ -48,14 +48,14 @@ def measure(effort: Effort) -> list[Row]:
         rows.append(at_most(f"{name}: one message", f"x {PLAIN}", ratios, note=note))
         for size, found in rates.items():
             ratios = [[with_keys / without] for with_keys, without in zip(found[name], found[PLAIN], strict=True)]
-            note = f"{_per_s(found[name])}, {PLAIN} {_per_s(found[PLAIN])} (medians)"
+            note = f"{per_s(found[name])}, {PLAIN} {per_s(found[PLAIN])} (medians)"
             rows.append(
                 at_least(f"{name}: rate of {size}", f"x {PLAIN}", ratios, median_min=RATIO_MIN.get(size), note=note)
             )
     return rows
 
 
-def _sender(stack: contextlib.ExitStack, domain: LocalDomain, group: str, *, far: bool) -> groupsvc.Group:
+def sender(stack: contextlib.ExitStack, domain: LocalDomain, group: str, *, far: bool) -> groupsvc.Group:
     """Providers at all three nodes; the one of the second, which sends."""
     joined = []
     name_server = domain.wait_for_name_server()
@@ -78,7 +78,8 @@ def _latency(group: groupsvc.Group, count: int) -> float:
     return statistics.median(times)
 
 
-def _rate(group: groupsvc.Group, payload: bytes, seconds: float) -> float:
+def rate(group: groupsvc.Group, payload: bytes, seconds: float) -> float:
+    """Messages per second, as many as go."""
     began, sent = time.monotonic(), 0
     while time.monotonic() - began < seconds:
         for _ in range(50):
@@ -92,5 +93,6 @@ def _ms(latencies: list[float]) -> str:
     return f"{1000 * statistics.median(latencies):.2f} ms"
 
 
-def _per_s(rates: list[float]) -> str:
+def per_s(rates: list[float]) -> str:
+    """Their median, in words."""
     return f"{statistics.median(rates):,.0f} per s"

@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_OK
     if arguments.check_config:
         return _report(config)
-    logs.set_up(config.node, config.log_level)
+    logs.set_up(config.node, config.log_level, config.log_format)
     return daemon.run(config, reread=lambda: configuration.load(path))
 
 

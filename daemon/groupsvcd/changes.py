@@ -18,6 +18,7 @@ import attrs
 
 from .config import OPTIONS, Config
 from .config.acquired import value_of, with_value
+from .observe.log import event
 
 Apply = Callable[[Config], object]
 
@@ -64,7 +65,8 @@ class Changes:
             self.config = with_value(self.config, key, value_of(new, key))
         done = tuple(key for key in differing if key in applied)
         for key in done:
-            log.info("%s is %s now", key, value_of(new, key) if key not in FREE else "another one")
+            value = value_of(new, key) if key not in FREE else "another one"
+            log.info("%s is %s now", key, value, extra=event("option_changed", key=key, value=value))
         left = dict.fromkeys(NAMES.get(key, key) for key in differing if key not in applied)
         return Changed(done, tuple(left))
 
@@ -72,6 +74,8 @@ class Changes:
         try:
             apply(new)
         except Exception:  # a mistake of ours: the daemon goes on as it was, and a restart reads the same
-            log.exception("%s could not be changed in the running daemon", ", ".join(sorted(options)))
+            keys = ", ".join(sorted(options))
+            about = event("option_not_changed", keys=keys)
+            log.exception("%s could not be changed in the running daemon", keys, extra=about)
             return False
         return True

@@ -15,9 +15,12 @@ import os
 import random
 import resource
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+
+import zmq
 
 from groupsvc import __version__
 from groupsvc.wire.limits import DRAIN_S
@@ -31,13 +34,15 @@ from .core.domain.surveys import Observed
 from .core.effects import Adopt
 from .core.engine import Engine
 from .core.records import NodeRecord, Stored
-from .io import clocks
+from .io import clocks, process
+from .io.addresses import host_and_port
 from .io.clients import Clients
 from .io.complaints import Complaints
 from .io.journal import Journal
 from .io.keys import CLIENTS, NODES, Doorkeeper, PeerKeys
 from .io.measure import measured_priority
 from .io.notify import Condition, supervision
+from .io.pages import Page, Pages
 from .io.peers import Peers
 from .io.reactor import EXIT_DISK, EXIT_OK, Reactor
 from .io.sockets import CannotBind, new_context
@@ -45,7 +50,10 @@ from .io.state_directory import StateDirectory, StateRefused
 from .io.store import Store
 from .io.watch import Watch
 from .observe import log as logs
+from .observe import metrics
 from .observe.events import EventWriter
+from .observe.log import event
+from .observe.statistics import Build, ClockStatistics, DaemonStatistics, EventJournalStatistics, as_objects
 from .reload import read_again
 
 EXIT_CONFIG = 1
@@ -71,7 +79,7 @@ def run(
     ``reread`` gives the configuration as it is now, for SIGHUP, or ``BadConfig``.
     """
     for warning in config.warnings():
-        log.warning("%s", warning)
+        log.warning("%s", warning, extra=event("config_warning"))
     try:
         with ExitStack() as stack:
             daemon = Daemon(config, stack, reread or (lambda: config))
@@ -79,10 +87,10 @@ def run(
                 inside(daemon)
             return daemon.run()
     except StateRefused as refusal:
-        log.critical("%s", refusal)
+        log.critical("%s", refusal, extra=event("state_refused"))
         return EXIT_STATE
     except CannotBind as refusal:
-        log.critical("%s", refusal)
+        log.critical("%s", refusal, extra=event("cannot_bind"))
         return EXIT_CONFIG
 
 
@@ -93,6 +101,7 @@ class Daemon:
         _allow_many_descriptors()
         self._reread = reread
         started_us = clocks.wall_us()
+        self._wall_ahead = clocks.wall_ns() / 1e9 - clocks.now()  # of the clock of leases, when the daemon started
         stored, store = _open_store(config, stack)
         self.acquired = Acquired(config, stored.options)
         self.config = config = self.acquired.in_force()
@@ -110,10 +119,10 @@ class Daemon:
         self.engine.sessions.desk.quota.members_max = config.limits.members_per_principal_max
         self.watch = Watch()
         self._complaints = Complaints(clocks.now)
-        journal = None if store is None else Journal(store, clocks.now)
+        journal = self._journal = None if store is None else Journal(store, clocks.now)
         if journal is not None:
             stack.callback(journal.close)
-        events = _events(config, self.incarnation)
+        events = self._events = _events(config, self.incarnation)
         if events is not None:
             stack.callback(events.close)
         self.reactor = Reactor(
@@ -130,6 +139,16 @@ class Daemon:
 
     def _open_sockets(self, stack: ExitStack) -> None:
         config = self.config
+        self.pages: Pages | None = None
+        if config.metrics_address:
+            self.pages = Pages(
+                *host_and_port(config.metrics_address),
+                pages={"/metrics": self._metrics, "/healthz": _healthz, "/readyz": self._readyz},
+                watch=self.watch,
+                clock=clocks.now,
+                call=self.reactor.call,
+            )
+            stack.callback(self.pages.close)
         context = new_context()
         stack.callback(context.term)
         peer_keys = None
@@ -165,7 +184,7 @@ class Daemon:
                 self.changes.add("node_keys", apply=lambda new: peers.change_keys(new.node_keys))
         _make_socket_directory(config.client_address)
         engine = self.engine
-        clients = Clients(
+        clients = self.clients = Clients(
             context,
             address=config.client_address,
             watch=self.watch,
@@ -180,13 +199,14 @@ class Daemon:
             came=self.reactor.client_came,
             audit=self._audit,
         )
-        self.reactor.attach(self.peers, clients)
+        self.reactor.attach(self.peers, clients, self.pages)
         engine.surveys.look = self._look
         self.changes.add("access", apply=lambda new: self.set_access(Access(new.access)))
         self.changes.add(
             "limits.clients_per_principal_max", "limits.members_per_principal_max",
             apply=lambda new: self._set_quotas(clients, new),
         )  # fmt: skip
+        engine.all_statistics = lambda: as_objects(self.statistics())
         self.changes.add("limits.clients_max", apply=lambda new: clients.admit(new.limits.clients_max))
         self.changes.add(
             "limits.client_queue_frames_max", apply=lambda new: clients.queue(new.limits.client_queue_frames_max)
@@ -230,6 +250,31 @@ class Daemon:
         """These are the rules from the next round on; from the thread of ``run``."""
         self.reactor.call(lambda: self.engine.sessions.set_access(access))
 
+    def statistics(self) -> DaemonStatistics:
+        """Everything in numbers, as of now; only within a step of the engine."""
+        events, wall = self._events, clocks.wall_ns() / 1e9
+        return DaemonStatistics(
+            build=Build(version=__version__, python=".".join(map(str, sys.version_info[:3])), libzmq=zmq.zmq_version()),
+            engine=self.engine.statistics(self.config.limits.metrics_series_max),
+            reactor=self.reactor.statistics(),
+            clients=self.clients.statistics(),
+            peers=None if self.peers is None else self.peers.totals(),
+            store=None if self._journal is None else self._journal.statistics(),
+            journal=None if events is None else _of_events(events),
+            pages=None if self.pages is None else self.pages.statistics(),
+            complaints=dict(self._complaints.counts),
+            clock=ClockStatistics(wall=wall, skew=wall - clocks.now() - self._wall_ahead),
+            process=process.statistics(),
+        )
+
+    def _metrics(self) -> Page:
+        found = metrics.families(self.statistics(), self.config.limits.metrics_series_max)
+        return Page(200, metrics.exposition(found), metrics.CONTENT_TYPE)
+
+    def _readyz(self) -> Page:
+        problem = self.engine.not_serving_because
+        return Page(503, f"not ready: {problem}\n".encode()) if problem else Page(200, b"ready\n")
+
     def run(self) -> int:
         """Drive the engine until it is stopped; the exit code."""
         config, reactor = self.config, self.reactor
@@ -244,6 +289,7 @@ class Daemon:
             config.state_directory or "memory",
             self.engine.parameters.essentials_digest(),
             os.getpid(),
+            extra=event("ready", version=__version__, incarnation=self.incarnation, pid=os.getpid()),
         )
         gc.collect()
         gc.freeze()
@@ -254,7 +300,7 @@ class Daemon:
         if exit_code == EXIT_OK:
             reactor.say_goodbye()
         reactor.close(exit_code)
-        log.info("ended with exit code %d", exit_code)
+        log.info("ended with exit code %d", exit_code, extra=event("ended", exit_code=exit_code))
         if exit_code == EXIT_DISK:
             logging.shutdown()
             os._exit(EXIT_DISK)  # closing the database would sync once more what must not be tried again
@@ -263,7 +309,7 @@ class Daemon:
     # --- Asked from outside ---
 
     def _read_again(self) -> None:
-        log.info("reading the configuration again on SIGHUP")
+        log.info("reading the configuration again on SIGHUP", extra=event("reloading"))
         if self._supervision is not None:
             self._supervision.reloading()
         read_again(self._reread, self.take)
@@ -271,7 +317,7 @@ class Daemon:
             self._supervision.reloaded()
 
     def _drain(self) -> None:
-        log.info("draining on SIGUSR2")
+        log.info("draining on SIGUSR2", extra=event("draining"))
         self.reactor.call(lambda: self.engine.drain.begin(DRAIN_S))
 
     def _condition(self) -> Condition:
@@ -287,6 +333,17 @@ class Daemon:
         return Condition(
             True, f"in the domain: name server is {engine.trouble.leader or 'not known'}, {up} nodes are up"
         )
+
+
+def _healthz() -> Page:
+    """Whoever is told this was answered by a round of the reactor."""
+    return Page(200, b"ok\n")
+
+
+def _of_events(events: EventWriter) -> EventJournalStatistics:
+    return EventJournalStatistics(
+        lines_written=events.lines_written, lines_lost=events.lines_lost, bytes_waiting=events.bytes_waiting
+    )
 
 
 def _open_store(config: Config, stack: ExitStack) -> tuple[Stored, Store | None]:
@@ -323,7 +380,7 @@ def _allow_many_descriptors() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     except (OSError, ValueError) as error:
-        log.warning("the limit of open files stays as it is: %s", error)
+        log.warning("the limit of open files stays as it is: %s", error, extra=event("file_limit"))
 
 
 def _make_socket_directory(address: str) -> None:

@@ -17,6 +17,7 @@ import attrs
 
 from .changes import Changed
 from .config import BadConfig, Config
+from .observe.log import event
 
 log = logging.getLogger(__name__)
 
@@ -36,13 +37,15 @@ def read_again(reread: Callable[[], Config], take: Callable[[Config], Changed]) 
     except BadConfig as bad:
         problems = tuple(str(problem) for problem in bad.problems)
         for problem in problems:
-            log.error("not reloaded: %s", problem)
+            log.error("not reloaded: %s", problem, extra=event("not_reloaded"))
         return Reloaded(problems=problems)
     changed = take(written)
     done = ", ".join(changed.applied)
-    log.info("configuration reloaded: %s", f"{done} changed" if done else "nothing to change")
+    text = f"{done} changed" if done else "nothing to change"
+    log.info("configuration reloaded: %s", text, extra=event("reloaded", keys=done))
     for option in changed.needs_restart:
-        log.warning("%s has changed in the configuration and needs a restart", option)
+        text = "%s has changed in the configuration and needs a restart"
+        log.warning(text, option, extra=event("needs_restart", key=option))
     for warning in written.warnings() if changed.applied or changed.needs_restart else ():
-        log.warning("%s", warning)
+        log.warning("%s", warning, extra=event("config_warning"))
     return Reloaded(changed)

@@ -1,4 +1,4 @@
-"""Commands about the domain: ``dev``, ``status``, ``nodes``, ``look-up``, ``hand-over``.
+"""Commands about the domain: ``dev``, ``status``, ``nodes``, ``statistics``, ``look-up``, ``hand-over``.
 
 They use a plain connection, without a session: ``status`` answers also where no session could be had.
 """
@@ -14,10 +14,11 @@ import msgspec
 
 from ..drivers.connection import DaemonConnection
 from ..wire.client_messages import ClientReply, GroupRecord
-from . import node_table
+from . import node_table, number_lines
 from .colours import colour_argument, paint_for
 from .exit_codes import ExitCode
 from .options import asking, group_argument, readable
+from .tables import one_line
 
 if TYPE_CHECKING:
     from .options import Commands
@@ -47,6 +48,11 @@ def add(commands: Commands) -> None:
         example="groupsvc nodes",
     )  # fmt: skip
     colour_argument(nodes)
+
+    asking(
+        commands, "statistics", _statistics, help="what the daemon of this node has counted and measured",
+        example="groupsvc statistics --json",
+    )  # fmt: skip
 
     look_up = asking(commands, "look-up", _look_up, help="who leads a group", example="groupsvc look-up orders")
     group_argument(look_up)
@@ -83,6 +89,16 @@ def _nodes(options: argparse.Namespace) -> ExitCode:
     else:
         print("\n".join(node_table.node_lines(status, paint_for(options.color, sys.stdout))))
     return ExitCode.OK if node_table.is_serving(status) else ExitCode.NOT_SERVING
+
+
+def _statistics(options: argparse.Namespace) -> ExitCode:
+    with _connected(options) as connection:
+        parts = connection.statistics().parts
+    if options.json:
+        print(json.dumps(parts, indent=2))
+    else:
+        print("\n".join(one_line(line) for line in number_lines.lines_of(parts)))
+    return ExitCode.OK
 
 
 def _look_up(options: argparse.Namespace) -> ExitCode:

@@ -44,6 +44,8 @@ from ..wire.client_messages import (
     OptionsAre,
     OptionsAsk,
     Problem,
+    Statistics,
+    StatisticsAsk,
     Status,
     StatusAsk,
     SurveyAsk,
@@ -108,6 +110,11 @@ class DaemonConnection:
     def status(self, *, timeout: float | None = None) -> Status:
         """What this daemon knows of its domain; answered from its memory, also while it is suspended."""
         return self._call(StatusAsk(self._next_id()), Status, "ask for the status", timeout, harmless=True)
+
+    def statistics(self, *, timeout: float | None = None) -> Statistics:
+        """What this daemon has counted, by part; answered from its memory, also while it is suspended."""
+        ask = StatisticsAsk(self._next_id())
+        return self._call(ask, Statistics, "ask for the statistics", timeout, harmless=True)
 
     def look_up(self, name: str, *, form: bool = False, timeout: float | None = None) -> GroupRecord:
         """Who leads group ``name``. With ``form`` this node becomes its leader if there is no such group."""

@@ -15,7 +15,7 @@ keeps a session (marked *not counted*) is no part of that.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from .barrier_messages import BarrierAsk as BarrierAsk
 from .barrier_messages import BreakAsk as BreakAsk
@@ -57,6 +57,12 @@ class Hello(ClientRequest, tag=int(Kind.HELLO)):
 
 class StatusAsk(ClientRequest, tag=int(Kind.STATUS_ASK)):
     """What does this daemon know? Answered at once, from its own memory."""
+
+    id: int
+
+
+class StatisticsAsk(ClientRequest, tag=int(Kind.STATISTICS_ASK)):
+    """What has this daemon counted? Answered at once, from its own memory."""
 
     id: int
 
@@ -357,6 +363,13 @@ class Status(ClientReply, tag=int(Kind.STATUS)):
     stable: int
 
 
+class Statistics(ClientReply, tag=int(Kind.STATISTICS)):
+    """The parts of the daemon by name, each an object of numbers, texts and further objects; for people."""
+
+    id: int
+    parts: dict[str, Any]
+
+
 class GroupRecord(ClientReply, tag=int(Kind.GROUP_RECORD)):
     """A group as the directory has it; ``formed`` tells the asker that it is the leader now."""
 
@@ -562,14 +575,14 @@ class OutcomesAre(ClientReply, tag=int(Kind.OUTCOMES_ARE)):
 
 
 AnyClientRequest = (
-    Hello | StatusAsk | LookUpAsk | ConfigAsk | ConfigSet | HandOverAsk | DrainAsk | OptionsAsk | SurveyAsk
-    | OpenSession | ResumeSession | CloseSession | SessionAlive
+    Hello | StatusAsk | StatisticsAsk | LookUpAsk | ConfigAsk | ConfigSet | HandOverAsk | DrainAsk | OptionsAsk
+    | SurveyAsk | OpenSession | ResumeSession | CloseSession | SessionAlive
     | JoinAsk | SubscribeAsk | LeaveAsk | GoodbyeAsk | ChangeStateAsk | SendAsk | ExpelAsk | ChangeAttributesAsk
     | CastVote | Multicast | SubmitOutside | CatchUpAsk | OutcomeAsk | GroupsAsk | WhyAsk | Overrun
     | StoreBlock | SealCheckpoint | BarrierAsk | BreakAsk | RoundAsk
 )  # fmt: skip
 AnyAnswer = (
-    Welcome | Status | GroupRecord | ConfigValue | Done | Problem | DrainIs | SurveyIs
+    Welcome | Status | Statistics | GroupRecord | ConfigValue | Done | Problem | DrainIs | SurveyIs
     | SessionIs | SessionAliveAck | JoinedAs | Subscribed | OutcomeIs | CaughtUp | GroupsAre | OutcomesAre
     | RoundIs | RoundPart | OptionsAre
 )  # fmt: skip

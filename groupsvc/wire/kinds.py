@@ -98,6 +98,7 @@ class Kind(enum.IntEnum):
     HAND_OVER_ASK = 105
     DRAIN_ASK = 108
     OPTIONS_ASK = 110
+    STATISTICS_ASK = 112
     SURVEY_ASK = 115
 
     # Daemon to application.
@@ -109,6 +110,7 @@ class Kind(enum.IntEnum):
     PROBLEM = 125
     DRAIN_IS = 128
     OPTIONS_ARE = 130
+    STATISTICS = 132
     SURVEY_IS = 135
 
     # Application to daemon, within a session.

@@ -28,6 +28,7 @@ import attrs
 from groupsvc.wire.option_messages import OPTION_PREFIX
 from groupsvc.wire.table_lines import OptionKind, OptionLine
 
+from ..observe.log import event
 from .judging import judge_names, judge_numbers
 from .options import ACQUIRABLE, ESSENTIAL, OPTIONS, Config
 from .problems import did_you_mean
@@ -118,17 +119,23 @@ class Acquired:
         own = self.written.places.get(key)
         problem = self.problem_with(key, value)
         if problem:
-            log.warning(
-                "the domain says %s = %s (version %d), and this daemon cannot: %s", key, value, version, problem
-            )
+            text = "the domain says %s = %s (version %d), and this daemon cannot: %s"
+            about = event("option_impossible", key=key, value=value, version=version)
+            log.warning(text, key, value, version, problem, extra=about)
         elif not value:
-            log.info("the domain says nothing about %s any more (version %d)", key, version)
+            about = event("option_left", key=key, version=version)
+            log.info("the domain says nothing about %s any more (version %d)", key, version, extra=about)
         elif self._is_in_environment(key):
-            log.warning("the domain says %s = %s (version %d), and is overruled here by %s", key, value, version, own)
+            text = "the domain says %s = %s (version %d), and is overruled here by %s"
+            about = event("option_overruled", key=key, value=value, version=version)
+            log.warning(text, key, value, version, own, extra=about)
         elif own is not None:
-            log.info("the domain says %s = %s (version %d), which overrules %s", key, value, version, own)
+            text = "the domain says %s = %s (version %d), which overrules %s"
+            about = event("option_said", key=key, value=value, version=version)
+            log.info(text, key, value, version, own, extra=about)
         else:
-            log.info("the domain says %s = %s (version %d)", key, value, version)
+            about = event("option_said", key=key, value=value, version=version)
+            log.info("the domain says %s = %s (version %d)", key, value, version, extra=about)
 
 
 def kind_of(key: str) -> OptionKind:

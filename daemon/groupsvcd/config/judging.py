@@ -11,12 +11,13 @@ from groupsvc.keys import is_key_name
 from groupsvc.wire.limits import NODE_NAME_BYTES_MAX
 
 from ..core.parameters import Timers
-from ..io.addresses import multicast_address, problem_with_peer_address
+from ..io.addresses import multicast_address, problem_with_metrics_address, problem_with_peer_address
 from .keys import KEY_TABLES
 from .options import Config, Limits
 from .problems import Note, did_you_mean
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_FORMATS = ("text", "json")
 JOURNAL_LEVELS = ("batch", "full")
 
 TIMER_S_MIN = 0.001
@@ -52,6 +53,7 @@ def judge_names(config: Config, note: Note) -> None:
             note("form_without", f"{missing!r} is not in [voters]{hint}")
     for key, level, levels in (
         ("log_level", config.log_level, LOG_LEVELS),
+        ("log_format", config.log_format, LOG_FORMATS),
         ("journal_level", config.journal_level, JOURNAL_LEVELS),
     ):
         if level not in levels:
@@ -76,6 +78,9 @@ def judge_addresses(config: Config, note: Note) -> None:
         text = f"is required: {config.node} is not in [voters], so the others cannot know where it is"
         note("address", text)
     _note_if("client_address", problem_with_local_address(config.client_address), note)
+    if config.metrics_address:
+        may_leave = config.metrics_insecure or config.insecure
+        _note_if("metrics_address", problem_with_metrics_address(config.metrics_address, may_leave=may_leave), note)
 
 
 def _judge_clashes(voters: Mapping[str, str], note: Note) -> None:

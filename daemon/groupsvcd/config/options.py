@@ -6,6 +6,7 @@ from pathlib import Path
 
 import attrs
 
+from groupsvc.addresses import TCP, stays_here
 from groupsvc.keys import Keys
 
 from ..core.access import Rule
@@ -29,6 +30,7 @@ class Limits:
     client_queue_frames_max: int = 1_000  # frames waiting for one client; beyond it it is given up
     journal_file_bytes_max: int = 64 * 1024 * 1024  # size at which the event journal begins a new file
     journal_files_max: int = 4  # files of the event journal kept for one run
+    metrics_series_max: int = 100  # groups, and peers, that have metrics of their own; sums count all
 
 
 @attrs.frozen(kw_only=True)
@@ -49,6 +51,9 @@ class Config:
     journal_directory: Path | None = None
     journal_level: str = "batch"
     log_level: str = "info"
+    log_format: str = "text"
+    metrics_address: str = ""
+    metrics_insecure: bool = False
     insecure: bool = False
     key_file: Path | None = None
     keys: Keys | None = None  # what is in the key file
@@ -113,6 +118,10 @@ class Config:
             found.append("listen_clients without keys: every user of this machine may connect to it")
         if self.access and self.listen_clients and self.keys is None:
             found.append("[[access]] with listen_clients and without keys: who comes over tcp is nobody but *")
+        if self.metrics_address and not stays_here(self.metrics_address.replace("http://", TCP, 1)):
+            found.append(
+                "metrics_address is not loopback: anybody who reaches it reads the metrics, names of groups too"
+            )
         if self.form_without:
             found.append(f"form_without = {', '.join(self.form_without)}: remove it after the first formation")
         return found
@@ -134,6 +143,9 @@ TOP: dict[str, type] = {
     "journal_directory": Path,
     "journal_level": str,
     "log_level": str,
+    "log_format": str,
+    "metrics_address": str,
+    "metrics_insecure": bool,
     "insecure": bool,
     "key_file": Path,
     "listen_clients": str,

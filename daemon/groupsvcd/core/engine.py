@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 from groupsvc.wire.client_messages import (
     ClientRequest,
@@ -30,6 +31,8 @@ from groupsvc.wire.client_messages import (
     OptionsAre,
     OptionsAsk,
     Problem,
+    Statistics,
+    StatisticsAsk,
     Status,
     StatusAsk,
     SurveyAsk,
@@ -71,6 +74,7 @@ from .peer_messages import (
 )
 from .records import NO_DOMAIN, NodeRecord, Stored
 from .sessions.sessions import Sessions
+from .statistics import DomainStatistics, EngineStatistics, counted
 from .turn import Turn
 
 
@@ -122,6 +126,7 @@ class Engine:
         }
         if self.voter is not None:
             self._handlers |= self.voter.handlers()
+        self.all_statistics: Callable[[], dict[str, Any]] = dict  # of the daemon around it, for a program that asks
         self._newest: dict[str, int] = {}  # incarnations of the other nodes: what is lower is dropped
         self._seen: dict[str, int] = {}  # the highest that was ever seen in a frame
         self._called_by: dict[str, int] = {}  # with which a voter called us as name server
@@ -347,6 +352,8 @@ class Engine:
                 self.drain.on_ask(client, message)
         elif isinstance(message, LookUpAsk) and message.form and self.sessions.desk.draining:
             self.turn.reply(client, Problem(message.id, "failed", "draining", self.sessions.desk.draining))
+        elif isinstance(message, StatisticsAsk):
+            self.turn.reply(client, Statistics(message.id, self.all_statistics()))
         elif isinstance(message, LookUpAsk):
             if may(client, message.id, "create" if message.form else "subscribe", message.group):
                 self.requests.on_look_up(client, message)
@@ -390,7 +397,39 @@ class Engine:
 
         self.turn.persist(NodeRecord(identity.newest_incarnation, self.domain), done=safe)
 
-    # --- Status ---
+    # --- Statistics and status ---
+
+    @property
+    def not_serving_because(self) -> str:
+        """Why programs at this node cannot work, in words; "" if they can. Only within a step."""
+        if self.drain.is_on:
+            return self.drain.in_words
+        if self.trouble.leader and not self.member.isolated:
+            return ""
+        return self.trouble.in_words or "this node is not in the domain yet"
+
+    def statistics(self, groups_max: int) -> EngineStatistics:
+        """Everything in numbers; of so many groups, how many members each has. Only within a step."""
+        member, voter = self.member, self.voter
+        nodes = dict.fromkeys(("up", "down", "gone"), 0)
+        for entry in member.nodes.values():
+            nodes[entry.status] = nodes.get(entry.status, 0) + 1
+        domain = DomainStatistics(
+            has_leader=self.trouble.leader != "",
+            is_name_server=voter is not None and voter.office is not None,
+            is_suspended=member.isolated,
+            lease_left=self.sessions.desk.good_for,
+            epoch=member.leader_epoch,
+            nodes=nodes,
+            directory_applied=voter.directory.applied if voter else 0,
+        )
+        return EngineStatistics(
+            domain=domain,
+            node_groups=self.groups.statistics(),
+            process_groups=self.processes.statistics(groups_max),
+            sessions=self.sessions.statistics(),
+            counted=counted(self.turn.tally),
+        )
 
     def status(self, request_id: int, now: float) -> Status:
         """What this daemon knows, for people."""

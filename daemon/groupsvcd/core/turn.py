@@ -20,6 +20,7 @@ from groupsvc.wire.client_messages import ClientReply
 from .effects import Afterwards, Effect, Halt, Journal, Multicast, Persist, ReplyToClient, SendToPeer, Stop
 from .peer_messages import PeerMessage
 from .records import Record
+from .tally import Tally, add
 
 
 class Turn:
@@ -33,6 +34,7 @@ class Turn:
         self.to_session: Callable[[int, Any], None] = lambda session, message: None
         self._writes: dict[int, tuple[float, Callable[[], None]]] = {}
         self._write_number = 0
+        self.tally = Tally()
 
     def send(self, node: str, message: PeerMessage, valid_until: float = math.inf) -> None:
         """One message to one node, which may be ourselves."""
@@ -75,6 +77,7 @@ class Turn:
     def mark(self, name: str) -> None:
         """A place worth knowing that a run came by."""
         self.effects.append(Journal("mark", args={"name": name}))
+        add(self.tally.marks, name)
 
     def afterwards(self, action: Callable[[], None]) -> None:
         """Do this in a step of its own, when the effects of this one have left."""

@@ -22,6 +22,7 @@ from groupsvc.addresses import (
 )
 from groupsvc.addresses import PORT_MAX as CLIENT_PORT_MAX
 
+HTTP = "http://"
 MULTICAST_SUFFIX = ".pub"
 PORT_MAX = CLIENT_PORT_MAX - 1
 """The next port is needed for multicasts."""
@@ -29,6 +30,11 @@ PORT_MAX = CLIENT_PORT_MAX - 1
 NO_KEYS = (
     "is not loopback, and there are no keys: make them with `groupsvc keygen` and set key_file,"
     " or write insecure = true if everybody in the network is trusted"
+)
+
+OPEN_TO_ALL = (
+    "is not loopback, and no key is asked for there: let something on this machine fetch the metrics,"
+    " or write metrics_insecure = true if everybody who reaches the port may read them"
 )
 
 
@@ -57,6 +63,21 @@ def problem_with_listening(address: str, *, may_leave: bool) -> str | None:
     """Why a daemon may not listen at ``address`` for clients of other machines, or None."""
     problem = problem_with_tcp_address(address)
     return problem or _problem_with_leaving(tcp_host_and_port(address)[0], may_leave=may_leave)
+
+
+def problem_with_metrics_address(address: str, *, may_leave: bool) -> str | None:
+    """Why a daemon may not show its metrics at ``address``, or None."""
+    if not address.startswith(HTTP):
+        return f"{address!r} is not {HTTP}HOST:PORT"
+    if problem_with_tcp_address(TCP + address.removeprefix(HTTP)) is not None:
+        return f"{address!r} is not {HTTP}HOST:PORT"
+    host, _ = host_and_port(address)
+    return None if may_leave or is_loopback(host) else f"{host} {OPEN_TO_ALL}"
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The two parts of where metrics are shown."""
+    return tcp_host_and_port(TCP + address.removeprefix(HTTP))
 
 
 def _problem_with_leaving(host: str, *, may_leave: bool) -> str | None:

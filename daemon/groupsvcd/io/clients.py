@@ -114,6 +114,18 @@ class Client:
         return f"client {self.name!r}" + (f" with the key of {self.principal.key}" if self.principal.key else "")
 
 
+@attrs.frozen(kw_only=True)
+class ClientStatistics:
+    """The connections of applications; what is counted is counted since the daemon started."""
+
+    connections: int
+    welcomed: int
+    refused: int  # frames, or whole connections
+    given_up: int  # that did not read
+    frames_received: int
+    frames_sent: int
+
+
 class Clients:
     """The connections of applications.
 
@@ -153,6 +165,9 @@ class Clients:
         self._by_number: dict[int, Client] = {}
         self._by_fd: dict[int, Client] = {}
         self._last_number = 0
+        self._refused = 0
+        self._times_given_up = 0
+        self._frames_sent = 0
         self._bound = ""
         self.is_empty = True
         self._suspects: dict[int, float] = {}
@@ -198,6 +213,17 @@ class Clients:
     def queue(self, frames: int) -> None:
         """From now on so many frames may wait for each client."""
         self.router.setsockopt(zmq.SNDHWM, frames)
+
+    def statistics(self) -> ClientStatistics:
+        """As of now."""
+        return ClientStatistics(
+            connections=len(self._by_number),
+            welcomed=self._last_number,
+            refused=self._refused,
+            given_up=self._times_given_up,
+            frames_received=self._frames_read,
+            frames_sent=self._frames_sent,
+        )
 
     # --- In ---------------------------------------------------------------------------------------------
 
@@ -374,7 +400,8 @@ class Clients:
     def _refuse(
         self, routing_id: bytes, code: str, text: str, id: int = 0, *, family_failed: bool = False, who: str = ""
     ) -> None:
-        self._complaints.note("client refused", text)
+        self._refused += 1
+        self._complaints.note("client turned away", text)
         self._audit.record("client_refused", who, code=code)
         self._send(routing_id, [Problem(id, "failed" if family_failed else "usage", code, text)])
 
@@ -394,6 +421,7 @@ class Clients:
             return
         if not self._send_frame(client.routing_id, body):
             self._complaints.note("client given up", f"{client.in_words} is gone or does not read its replies")
+            self._times_given_up += 1
             self._given_up.add(number)
             self._is_dead(client, Gone.CONNECTION)
 
@@ -408,6 +436,7 @@ class Clients:
             self.router.send(frame, NOBLOCK)
         except zmq.ZMQError:  # EHOSTUNREACH: the connection is over; EAGAIN: its queue is full
             return False
+        self._frames_sent += 1
         return True
 
     def _too_large(self, text: str) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from ..observe.log import event
+
 INTERVAL_S = 5.0
 
 log = logging.getLogger(__name__)
@@ -33,4 +35,5 @@ class Complaints:
             return
         self._silent_until[kind] = now + self._interval_s
         more = self._suppressed.pop(kind, 0)
-        log.warning("%s: %s%s", kind, text, f" ({more} more like it were not logged)" if more else "")
+        rest = f" ({more} more like it were not logged)" if more else ""
+        log.warning("%s: %s%s", kind, text, rest, extra=event(kind.replace(" ", "_"), not_logged=more))

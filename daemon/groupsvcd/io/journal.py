@@ -24,14 +24,31 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
+import attrs
+
 from ..core.effects import Persist
+from ..core.tally import Histogram, Measured
+from ..observe.log import event
 from .store import Store
 
 FULL_RETRY_S = 0.5
 BATCH_EFFECTS_MAX = 4_096
 """Effects in one transaction at most, so that the first of them does not wait for ever."""
 
+SYNC_BOUNDS_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""Of the statistics: from a disk with a battery behind it, to one that makes a name server fall silent."""
+
 log = logging.getLogger(__name__)
+
+
+@attrs.frozen(kw_only=True)
+class JournalStatistics:
+    """What went to the disk, and what waits for it."""
+
+    syncs: Measured  # seconds of each transaction with its sync
+    writes_waiting: int
+    oldest_age: float  # seconds
+    is_full: bool
 
 
 class Journal:
@@ -47,6 +64,7 @@ class Journal:
         self._event_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self.error: str | None = None
         self.is_full = False
+        self._syncs = Histogram(SYNC_BOUNDS_S)
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self._thread.start()
 
@@ -74,6 +92,15 @@ class Journal:
     def oldest_age(self) -> float:
         """How long the oldest unfinished write has been waiting, in seconds; 0 if there is none."""
         return self._clock() - self._since[0] if self._since else 0.0
+
+    def statistics(self) -> JournalStatistics:
+        """As of now."""
+        return JournalStatistics(
+            syncs=self._syncs.measured(),
+            writes_waiting=len(self._since),
+            oldest_age=self.oldest_age(),
+            is_full=self.is_full,
+        )
 
     def close(self, timeout: float = 5.0) -> None:
         """Write what is waiting, then end; a disk that hangs or is full is not waited for longer than ``timeout``."""
@@ -116,19 +143,22 @@ class Journal:
     def _write_until_safe(self, batch: list[Persist]) -> None:
         while True:
             try:
+                began = self._clock()
                 self._store.write(record for effect in batch for record in effect.records)
+                self._syncs.observe(self._clock() - began)
                 break
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
                     raise
             if not self.is_full:
                 self.is_full = True
-                log.error("the disk of the state directory is full; nothing is acknowledged until there is room")
+                text = "the disk of the state directory is full; nothing is acknowledged until there is room"
+                log.error(text, extra=event("disk_full"))
             if self._stopping.wait(FULL_RETRY_S):
                 return
         if self.is_full:
             self.is_full = False
-            log.warning("the disk of the state directory has room again")
+            log.warning("the disk of the state directory has room again", extra=event("disk_has_room"))
         self._done.extend(batch)
         os.eventfd_write(self._event_fd, 1)
         try:

@@ -78,6 +78,7 @@ class _Peer:
     key: int = 0  # which of its keys is expected
     tried_since: float = 0.0
     sent: int = 0
+    sent_bytes: int = 0
     dropped: int = 0
     state: LinkState = "connecting"
     made_at: float = 0.0
@@ -93,6 +94,21 @@ class LinkStatistics:
     frames_sent: int
     frames_dropped: int
     state: LinkState
+    bytes_sent: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class PeerStatistics:
+    """What goes between this node and all others; of nodes that are linked no longer, too."""
+
+    links: tuple[LinkStatistics, ...]
+    frames_sent: int  # to one node each
+    frames_dropped: int
+    bytes_sent: int
+    multicasts_sent: int
+    multicasts_dropped: int  # large ones for which there was no room
+    multicast_bytes: int
+    frames_received: int
 
 
 class Peers:
@@ -127,6 +143,9 @@ class Peers:
         self._heard: dict[str, str] = {}  # whom we listen to, and where their multicasts come from
         self._topics = {DOMAIN_TOPIC}
         self._bound: list[str] = []
+        self._hung_up = LinkStatistics("", "", False, 0, 0, "connecting")  # what went over links that are no more
+        self._multicasts_sent = self._multicasts_dropped = self._multicast_bytes = 0
+        self._frames_received = 0
         self.is_empty = True
         self._tell_refused = refused
         self.probes = Probes(watch, clock, self._refused)
@@ -165,7 +184,9 @@ class Peers:
     def statistics(self) -> tuple[LinkStatistics, ...]:
         """All links, by name."""
         return tuple(
-            LinkStatistics(node, peer.address, node in self._heard, peer.sent, peer.dropped, peer.state)
+            LinkStatistics(
+                node, peer.address, node in self._heard, peer.sent, peer.dropped, peer.state, peer.sent_bytes
+            )
             for node, peer in sorted(self._peers.items())
         )
 
@@ -177,6 +198,21 @@ class Peers:
             for node, peer in self._peers.items()
             if peer.state != "connecting" or peer.made_at <= settled
         }
+
+    def totals(self) -> PeerStatistics:
+        """All of it; sums only ever grow, also when a link is dropped."""
+        links = self.statistics()
+        all_links = (*links, self._hung_up)
+        return PeerStatistics(
+            links=links,
+            frames_sent=sum(link.frames_sent for link in all_links),
+            frames_dropped=sum(link.frames_dropped for link in all_links),
+            bytes_sent=sum(link.bytes_sent for link in all_links),
+            multicasts_sent=self._multicasts_sent,
+            multicasts_dropped=self._multicasts_dropped,
+            multicast_bytes=self._multicast_bytes,
+            frames_received=self._frames_received,
+        )
 
     def connect(self, node: str, address: str, *, listen: bool = False) -> None:
         """From now on ``node`` is reached at ``address``; with ``listen`` its multicasts are heard, too."""
@@ -272,6 +308,7 @@ class Peers:
             has_room = False
         if has_room:
             peer.sent += 1
+            peer.sent_bytes += len(frame)
         else:
             peer.dropped += 1
         return has_room
@@ -279,9 +316,13 @@ class Peers:
     def multicast(self, frame: bytes) -> None:
         """Send to everybody who subscribes to the topic that stands before the frame; slow ones miss it."""
         if len(frame) > FRAME_BYTES_USUAL:
-            self._large_multicasts.send(frame)
+            if not self._large_multicasts.send(frame):
+                self._multicasts_dropped += 1
+                return
         else:
             self.publisher.send(frame, NOBLOCK)
+        self._multicasts_sent += 1
+        self._multicast_bytes += len(frame)
 
     # --- In ---------------------------------------------------------------------------------------------
 
@@ -297,6 +338,7 @@ class Peers:
             multicasts_read = self.subscriber not in ready or self._receive_multicast(found, frames_max)
         directs_read = self.router not in ready or self._receive_direct(found, frames_max)
         self.is_empty = multicasts_read and directs_read
+        self._frames_received += len(found)
         return found
 
     @property
@@ -452,6 +494,11 @@ class Peers:
 
     def _hang_up(self, node: str, peer: _Peer, linger_ms: int = 0) -> None:
         del self._peers[node]
+        before = self._hung_up
+        self._hung_up = LinkStatistics(
+            "", "", False, before.frames_sent + peer.sent, before.frames_dropped + peer.dropped, "connecting",
+            before.bytes_sent + peer.sent_bytes,
+        )  # fmt: skip
         self.probes.forget(node)
         self._watch.remove(sockets.fd_of(peer.monitor))
         peer.dealer.disable_monitor()

@@ -27,6 +27,7 @@ from collections import deque
 from collections.abc import Callable, Container, Sequence
 from typing import Any, Protocol, cast
 
+import attrs
 import zmq
 
 from groupsvc.errors import PeerProtocolError
@@ -38,7 +39,9 @@ from ..core import effects as fx
 from ..core.access import Principal
 from ..core.events import ClientCame, ClientFrame, ClientGone, Event, LocalCall, PeerFrame, PeerRefused, Persisted, Tick
 from ..core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, Goodbye, PeerMessage
+from ..core.tally import Histogram, Measured
 from ..observe import notable
+from ..observe.log import event
 from . import clocks
 from .clients import Clients, Gone
 from .complaints import Complaints
@@ -59,6 +62,8 @@ DEADLINE_EVERY_S = 0.005
 """While frames come in, the engine is asked for its deadline so often: one that has moved up may be late by this."""
 WAIT_S_MAX = 1.0
 STALE_WRITE_S = 1.0
+ROUND_BOUNDS_S = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+"""Of the statistics: from a round with one frame in it, to one that costs the node its lease."""
 
 EXIT_OK = 0
 EXIT_HALTED = 3
@@ -90,6 +95,25 @@ class EventJournal(Protocol):
     def write(self, effect: fx.Journal, incarnation: int) -> None: ...
 
     def flush(self) -> None: ...
+
+
+class Sideline(Protocol):
+    """What is done beside the engine, when there is time for it: ``groupsvcd.io.pages.Pages``."""
+
+    @property
+    def deadline(self) -> float: ...
+
+    def tick(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@attrs.frozen(kw_only=True)
+class ReactorStatistics:
+    """How the loop fares: every second since it began was waited or worked through."""
+
+    rounds: Measured  # seconds of each, without the wait before it
+    waited_s: float
 
 
 class Reactor:
@@ -126,6 +150,10 @@ class Reactor:
         self._has_signals = False
         self._on_signal: dict[int, Callable[[], None]] = {}
         self._supervision: Supervision | None = None
+        self._sideline: Sideline | None = None
+        self._rounds = Histogram(ROUND_BOUNDS_S)
+        self._waited_s = 0.0
+        self._waits_since = self._woke_at = math.inf  # the newest moments in which it began to wait, and to work
         self._unsynced: deque[fx.Persist] = deque()
         self._refused: deque[str] = deque()
         self._calls: deque[Callable[[], None]] = deque()
@@ -157,14 +185,18 @@ class Reactor:
             fx.Stop: self._stop,
         }
 
-    def attach(self, peers: Peers | None, clients: Clients | None) -> None:
+    def attach(self, peers: Peers | None, clients: Clients | None, sideline: Sideline | None = None) -> None:
         """The sockets to drive; a domain of one without an address has no peers."""
-        self._peers, self._clients = peers, clients
+        self._peers, self._clients, self._sideline = peers, clients, sideline
         if peers is not None:
             for peer_socket in (peers.router, peers.subscriber):
                 self._poller.register(peer_socket, zmq.POLLIN)
         if clients is not None:
             self._poller.register(clients.router, zmq.POLLIN)
+
+    def statistics(self) -> ReactorStatistics:
+        """Since the daemon started."""
+        return ReactorStatistics(rounds=self._rounds.measured(), waited_s=self._waited_s)
 
     def refused(self, node: str) -> None:
         """Nobody listens at the address of ``node``; told to the engine in this round."""
@@ -216,7 +248,8 @@ class Reactor:
                 if self._supervision is not None and self._clock() >= self._supervision.due:
                     self._supervision.attend()
         except Exception:
-            log.exception("the engine or its driver broke; stopping, so that a fresh start can recover")
+            text = "the engine or its driver broke; stopping, so that a fresh start can recover"
+            log.exception(text, extra=event("broken"))
             return EXIT_HALTED
         return self._exit
 
@@ -236,6 +269,8 @@ class Reactor:
             self._peers.close(linger_ms)
         if self._clients is not None:
             self._clients.close(linger_ms)
+        if self._sideline is not None:
+            self._sideline.close()
         if self._has_signals:
             signal.set_wakeup_fd(-1)
         self._wake.close()
@@ -244,7 +279,9 @@ class Reactor:
     # --- One round --------------------------------------------------------------------------------------
 
     def _wait_ms(self) -> int:
-        now = self._clock()
+        self._waits_since = now = self._clock()
+        if self._woke_at < now:
+            self._rounds.observe(now - self._woke_at)
         if now >= self._ask_deadline_at:
             self._deadline = deadline = self._engine.deadline
             self._ask_deadline_at = now + DEADLINE_EVERY_S
@@ -260,12 +297,18 @@ class Reactor:
             deadline = min(deadline, self._clients.deadline)
         if self._supervision is not None:
             deadline = min(deadline, self._supervision.due)
+        if self._sideline is not None:
+            deadline = min(deadline, self._sideline.deadline)
         if deadline <= now:
             return 0  # also for -inf: a client that was given up while its replies were sent
         return math.ceil(min(deadline - now, WAIT_S_MAX) * 1000)
 
     def _round(self, ready: Container[object]) -> None:
-        looked = self._clock()
+        self._woke_at = looked = self._clock()
+        if looked > self._waits_since:
+            self._waited_s += looked - self._waits_since
+        if self._sideline is not None and looked >= self._sideline.deadline:
+            self._sideline.tick()
         if looked < self._deadline:  # no Tick is due; what is still unread comes in the next round
             self._read(ready, looked)
             self._settle()
@@ -401,11 +444,11 @@ class Reactor:
         self._to_do.append(effect.action)
 
     def _halt(self, effect: fx.Halt) -> None:
-        log.error("halted: %s", effect.reason)
+        log.error("halted: %s", effect.reason, extra=event("halted", reason=effect.reason))
         self.stop(EXIT_HALTED)
 
     def _stop(self, effect: fx.Stop) -> None:
-        log.info("stopping: %s", effect.reason)
+        log.info("stopping: %s", effect.reason, extra=event("drained", reason=effect.reason))
         self.stop()
 
     def _flush_peers(self) -> None:
@@ -435,7 +478,8 @@ class Reactor:
         for effect in journal.finished():
             self._finish(effect)
         if journal.error is not None:
-            log.critical("writing to the state directory failed (%s); stopping at once", journal.error)
+            text = "writing to the state directory failed (%s); stopping at once"
+            log.critical(text, journal.error, extra=event("disk_failed", reason=journal.error))
             self.stop(EXIT_DISK)
 
     def _finish(self, effect: fx.Persist) -> None:
@@ -449,7 +493,8 @@ class Reactor:
             return
         for number in numbers:
             if number in (signal.SIGTERM, signal.SIGINT):
-                log.info("stopping on %s", signal.Signals(number).name)
+                name = signal.Signals(number).name
+                log.info("stopping on %s", name, extra=event("stopping", signal=name))
                 self.stop()
             elif number in self._on_signal:
                 self._on_signal[number]()

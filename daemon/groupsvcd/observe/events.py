@@ -21,6 +21,7 @@ from pathlib import Path
 from groupsvc.wire.history import SCHEMA_VERSION, HistoryEvent, to_line
 
 from ..core.effects import Journal
+from .log import event
 
 WAITING_BYTES_MAX = 8 * 1024 * 1024
 
@@ -52,6 +53,7 @@ class EventWriter:
         self._position = 0
         self._lines: list[bytes] = []
         self._lost = 0
+        self.lines_lost = 0  # ever
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._put_bytes = 0
         self._written_bytes = 0
@@ -64,11 +66,22 @@ class EventWriter:
         """Take down one event; it is written some time after the next ``flush``."""
         if self._put_bytes - self._written_bytes > WAITING_BYTES_MAX:
             self._lost += 1
+            self.lines_lost += 1
             return
         if self._lost:
             lost, self._lost = self._lost, 0
             self._take(Journal(op="journal_lost", args={"lines": lost}), incarnation)
         self._take(effect, incarnation)
+
+    @property
+    def lines_written(self) -> int:
+        """Lines that were taken down so far."""
+        return self._position
+
+    @property
+    def bytes_waiting(self) -> int:
+        """What is not on the disk yet."""
+        return self._put_bytes - self._written_bytes
 
     def flush(self) -> None:
         """Hand everything taken down to the thread."""
@@ -127,9 +140,12 @@ class EventWriter:
                 self._failing = False
             except OSError as error:
                 self._lost += chunk.count(b"\n")
+                self.lines_lost += chunk.count(b"\n")
                 if not self._failing:
                     self._failing = True
-                    log.error("the event journal %s cannot be written: %s; lines are lost", self.path, error.strerror)
+                    text = "the event journal %s cannot be written: %s; lines are lost"
+                    about = event("journal_failed", path=str(self.path), reason=error.strerror)
+                    log.error(text, self.path, error.strerror, extra=about)
             self._written_bytes += len(chunk)
 
     def _write_whole(self, chunk: bytes) -> int:

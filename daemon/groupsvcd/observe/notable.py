@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
 from ..core.effects import Journal
+from .log import RESERVED, event
 
 log = logging.getLogger(__name__)
 
@@ -71,4 +73,11 @@ def tell(effect: Journal) -> None:
     """Log the event if it is one for people."""
     found = NOTABLE.get(effect.op)
     if found is not None and log.isEnabledFor(found[0]):
-        log.log(found[0], "%s", found[1](effect))
+        log.log(found[0], "%s", found[1](effect), extra=event(effect.op, **fields_of(effect)))
+
+
+def fields_of(effect: Journal) -> dict[str, Any]:
+    """What belongs to the event, for programs; ``text`` they have already."""
+    places = {"group": effect.group, "epoch": effect.epoch, "seq": effect.seq}
+    args = {name: value for name, value in effect.args.items() if name not in RESERVED}
+    return {name: value for name, value in places.items() if value} | args

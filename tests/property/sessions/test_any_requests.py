@@ -53,6 +53,7 @@ REQUESTS: list[st.SearchStrategy[tuple[Any, ...]]] = [
         (m.WhyAsk, names, seconds),
         (m.Overrun, numbers),
         (m.StatusAsk,),
+        (m.StatisticsAsk,),
         (m.LookUpAsk, names, st.booleans(), seconds),
         (m.ConfigAsk, names, seconds),
     )

@@ -13,7 +13,7 @@ from groupsvc.cli import main
 from groupsvc.cli.dev import _introduction
 from groupsvc.cli.exit_codes import EXIT_CODES_TEXT, ExitCode
 from groupsvc.testing.scripted_daemon import Script, ScriptedDaemon
-from groupsvc.wire.client_messages import AnyClientRequest, Done, GroupRecord, HandOverAsk, Problem, Status
+from groupsvc.wire.client_messages import AnyClientRequest, Done, GroupRecord, HandOverAsk, Problem, Statistics, Status
 from groupsvc.wire.table_lines import NodeStatus
 
 NODES = (
@@ -55,6 +55,40 @@ def test_status_of_a_suspended_node_says_what_is_missing(capsys: pytest.CaptureF
     assert "suspended" in out
     assert "the nodes as last known here, which may be old:" in out
     assert "trouble: needs n2, or a witness" in out
+
+
+PARTS = {
+    "domain": {"has_leader": True, "lease_left": 1.8125, "nodes": {"up": 3, "down": 0}},
+    "counted": {
+        "ordered_entries": 120_455,
+        "protocols": {"join": {"count": 4, "sum": 0.02, "up_to": {"0.005": 4}}, "state": {"count": 0, "sum": 0.0}},
+        "marks": {},
+    },
+    "peers": {"links": [{"node": f"p{n}\n", "frames_sent": n} for n in range(30)]},
+}
+
+
+def counted(request: AnyClientRequest) -> Statistics:
+    return Statistics(request.id, PARTS)
+
+
+def test_statistics_are_a_line_for_each_number(capsys: pytest.CaptureFixture[str]) -> None:
+    """OPS-05. What a program called itself begins no line of its own."""
+    assert run(counted, "statistics") == ExitCode.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert ["domain", "  has_leader yes", "  lease_left 1.812", "  nodes up 3, down 0", "counted"] == [
+        line if not line.startswith(" ") else "  " + " ".join(line.split()) for line in lines[:5]
+    ]
+    assert "protocols.join 4, on average 0.005" == " ".join(lines[6].split())
+    assert "protocols.state 0" == " ".join(lines[7].split())
+    assert "marks none" == " ".join(lines[8].split())
+    assert "    node p0\\n, frames_sent 0" == lines[11]
+    assert "    and 10 more" == lines[-1]
+
+
+def test_statistics_as_object_are_what_the_daemon_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(counted, "statistics", "--json") == ExitCode.OK
+    assert PARTS == json.loads(capsys.readouterr().out)
 
 
 def test_status_as_object_has_every_field_by_name(capsys: pytest.CaptureFixture[str]) -> None:

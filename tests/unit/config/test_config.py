@@ -199,6 +199,11 @@ clients_max = 0
         ("insecure = 1\n", "groupsvcd.toml:1: insecure: must be true or false, not 1"),
         ("preference = true\n", "groupsvcd.toml:1: preference: must be a whole number, not True"),
         ('journal_level = "none"\n', "groupsvcd.toml:1: journal_level: 'none' is none of batch, full"),
+        ('log_format = "xml"\n', "groupsvcd.toml:1: log_format: 'xml' is none of text, json"),
+        ('metrics_address = "127.0.0.1:9464"\n', "metrics_address: '127.0.0.1:9464' is not http://HOST:PORT"),
+        ('metrics_address = "https://127.0.0.1:9464"\n', "metrics_address: 'https://127.0.0.1:9464' is not http://"),
+        ('metrics_address = "http://127.0.0.1:0"\n', "metrics_address: 'http://127.0.0.1:0' is not http://HOST:PORT"),
+        ('metrics_address = "http://127.0.0.1:9464/x"\n', "is not http://HOST:PORT"),
         ("timers = 3\n", "groupsvcd.toml:1: timers: is a table"),
         ("timers.lease = nan\n", "groupsvcd.toml:1: timers.lease: must be a number of seconds, not nan"),
         ('[voters]\n"n 1" = "ipc:///a"\n', "groupsvcd.toml:2: voters.n 1: 'n 1' is no name"),
@@ -247,6 +252,21 @@ def test_an_address_that_leaves_the_machine_needs_the_word_insecure(tmp_path: Pa
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "[::1]", "localhost"])
 def test_loopback_needs_no_word(tmp_path: Path, host: str) -> None:
     assert f"tcp://{host}:7400" == loaded(tmp_path, f'address = "tcp://{host}:7400"').address
+
+
+@pytest.mark.parametrize("word", ["insecure", "metrics_insecure"])
+def test_metrics_leave_the_machine_only_if_that_is_written(tmp_path: Path, word: str) -> None:
+    text = 'metrics_address = "http://0.0.0.0:9464"\n'
+    assert "metrics_address: 0.0.0.0 is not loopback, and no key is asked for there" in problems(tmp_path, text)[0]
+    assert "write metrics_insecure = true" in problems(tmp_path, text)[0]
+    assert any("reads the metrics" in one for one in loaded(tmp_path, f"{text}{word} = true\n").warnings())
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
+def test_metrics_on_loopback_need_no_word(tmp_path: Path, host: str) -> None:
+    made = loaded(tmp_path, f'metrics_address = "http://{host}:9464"')
+    assert f"http://{host}:9464" == made.metrics_address
+    assert [] == made.warnings()
 
 
 def test_a_bad_variable_is_reported_by_its_name(tmp_path: Path) -> None:

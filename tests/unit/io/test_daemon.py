@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -76,6 +78,27 @@ def test_a_domain_of_one_answers_and_ends_on_request(start: Start, short_path: P
     daemon.process.send_signal(signal.SIGTERM)
     assert 0 == daemon.ended()[0]
     assert not (short_path / "client.sock").exists()
+
+
+def test_the_log_can_be_objects_for_programs(start: Start) -> None:
+    """OPS-05."""
+    daemon = start('log_format = "json"')
+    log = daemon.log_until('"event": "rejoined"')
+    daemon.process.send_signal(signal.SIGTERM)
+    found = [json.loads(line) for line in (log + daemon.ended()[1]).splitlines()]
+    events = [one["event"] for one in found]
+    assert ("ready", "ended") == (events[0], events[-1])
+    assert {"office", "node_up", "rejoined", "stopping"} <= set(events)
+    assert all({"time", "level", "node", "event", "text"} <= one.keys() for one in found)
+    assert ("SIGTERM", 0) == (found[events.index("stopping")]["signal"], found[-1]["exit_code"])
+
+
+def test_a_metrics_port_in_use_is_refused_in_words(start: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, log = start(f'metrics_address = "http://127.0.0.1:{port}"').ended()
+    assert 1 == code
+    assert f"http://127.0.0.1:{port} cannot be listened at: Address already in use" in log
 
 
 def test_what_was_acknowledged_survives_kill_9(start: Start, short_path: Path) -> None:

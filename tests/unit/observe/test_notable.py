@@ -32,6 +32,8 @@ EVENTS = [
     (Journal("drain", args={"stage": "gave up", "left": ["sessions: 2", "groups: 'db'"]}),
      "the time for the drain is over; left are sessions: 2; groups: 'db'"),
     (Journal("drain", args={"stage": "drained", "left": []}), "drained: nothing is left to hand over"),
+    (Journal("drain", args={"stage": "leaving", "left": ["2 groups", "3 sessions"]}),
+     "draining: sessions end and groups are left: 2 groups; 3 sessions"),
     (Journal("trouble", args={"text": "50 % of 100 %s"}), "50 % of 100 %s"),
     (Journal("client_admitted", args={"who": "user:7", "client": 3, "name": "app"}),
      "audit client_admitted who='user:7' client=3 name='app'"),

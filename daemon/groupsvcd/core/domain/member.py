@@ -69,6 +69,8 @@ class Member:
         if call.epoch < self.leader_epoch:
             return
         now = self.turn.now
+        if call.epoch > self.leader_epoch:
+            self.turn.tally.leader_changes += 1
         self.leader, self.leader_epoch = sender, call.epoch
         self._heard_at = now
         self.known_seq = max(self.known_seq, call.stable)

@@ -35,6 +35,7 @@ from groupsvc.wire.option_messages import OPTION_PREFIX
 from ..identity import Identity
 from ..parameters import Parameters
 from ..peer_messages import DOMAIN_STREAM, Answered, Ask, Submit, SubmitRefused, Tell
+from ..tally import add
 from ..turn import Turn
 from ..views import AttributeValue
 from .commands import FormGroup, SetConfig, encode_command
@@ -272,6 +273,7 @@ class Requests:
         self._repeat_at = self.turn.now + self._wait
         if not member.hears_leader:
             return
+        add(self.turn.tally.retransmits, "request", len(self._questions) + len(self._sent))
         for call in self._questions.values():
             self._send_question(call)
         if member.is_listed:

@@ -140,6 +140,8 @@ class Barriers:
         if ruled and not ended and self._gathering is not None:
             turn.mark("barrier-ruling-void")
         for seq, round_ in ended:
+            if self._gathering is not None:
+                self._groups.census.round_ended(round_.end)
             free, unneeded = self._room.over(seq, round_, self._groups.me, rounds)
             for waiter in unneeded:
                 self._take_back(waiter.barrier, waiter.provider, waiter.brought)

@@ -196,7 +196,7 @@ class LocalGroup:
 
     def propose(self, command: cmd.AnyProposal, decided: Decided) -> None:
         """A proposal of a process of this node."""
-        self._proposals[command.number] = decided
+        self._proposals[command.number] = self._groups.timed(command, decided)
         self._submit(cmd.encode(command), proposal=command.number)
 
     def withdraw(self, proposal: int) -> None:
@@ -511,7 +511,7 @@ class LocalGroup:
         if public := [notice for notice in happened if isinstance(notice, FOR_SUBSCRIBERS)]:
             for listener in list(self._subscribers.values()):
                 listener.told(public, self.group)
-        for notice in notices:
+        for notice in self._groups.counted(self, notices):
             if isinstance(notice, Refused):
                 self._decide((notice.proposal,), notice)
             elif isinstance(notice, PhaseOpened):

@@ -8,9 +8,12 @@ Only groups in which something is waited for have a deadline: a node may carry t
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
+
+from groupsvc.wire.notices import AnyNotice
 
 from ..identity import Sender
 from ..nodegroups.group_settings import GroupSettings
@@ -20,9 +23,12 @@ from ..nodegroups.seat import Seat
 from ..nodegroups.user import Application, Form
 from ..parameters import Timers
 from ..peer_messages import ForChair, PeerMessage
+from ..statistics import ProcessGroupStatistics
 from ..turn import Turn
 from ..views import AttributeValue, NodeId
+from . import commands as cmd
 from .arrivals import Arrival, Arrivals
+from .census import Census, Decided
 from .local_group import LocalGroup
 
 ASK_AGAIN_S = 0.5
@@ -50,6 +56,7 @@ class ProcessGroups:
         self._gone: set[NodeId] = set()  # incarnations that have a successor, and are known to hold nothing
         self._asked: dict[NodeId, float] = {}  # whether they are, and when
         self.arrivals = Arrivals(self)
+        self.census = Census(turn.tally)
         node_groups.came_back = self._came_back
 
     @property
@@ -162,6 +169,7 @@ class ProcessGroups:
     def forget(self, local: LocalGroup) -> None:
         """This node does not carry the group any more; who waits for it is told by ``arrivals``."""
         self._awake.pop(local, None)
+        self.census.is_over(local.id)
         if self._by_name.get(local.name) is local:
             del self._by_name[local.name]
         if self._by_id.get(local.id) is local:
@@ -183,6 +191,18 @@ class ProcessGroups:
     def submit(self, local: LocalGroup, bodies: Sequence[bytes]) -> int:
         """Submit entries; the number of the first, 0 if there is no room now."""
         return self._nodes.submit(local.name, bodies)
+
+    def timed(self, command: cmd.AnyProposal, decided: Decided) -> Decided:
+        """The same; and how long it took until this was decided is counted."""
+        return self.census.timed(command, self.now, lambda: self.now, decided)
+
+    def counted(self, local: LocalGroup, notices: Sequence[AnyNotice]) -> Sequence[AnyNotice]:
+        """The same: what follows from one entry. Who leads counts it."""
+        if self.leads(local):
+            self.census.note(local.id, notices, self.now)
+        else:
+            self.census.is_over(local.id)
+        return notices
 
     def when_held(self, local: LocalGroup, n: int, told: Callable[[int], None]) -> None:
         """Call back when k servers hold what this node submitted as its ``n``, unless the group is lost before."""
@@ -294,3 +314,26 @@ class ProcessGroups:
         for local in list(self._awake):
             if local.deadline <= self.now:
                 local.tick()
+
+    # --- Looking at it ---
+
+    def statistics(self, groups_max: int) -> ProcessGroupStatistics:
+        """As of now; of so many groups, the oldest by id, how many members each has."""
+        members = unresponsive = failing = waiting = running = 0
+        for local in self._by_id.values():  # once, as there may be thousands
+            group = local.group
+            members += len(group.providers)
+            unresponsive += len(group.unresponsive)
+            failing += len(group.failing)
+            waiting += len(group.queue)
+            running += group.ballot is not None
+        shown = [self._by_id[group_id] for group_id in heapq.nsmallest(groups_max, self._by_id)]
+        return ProcessGroupStatistics(
+            groups=len(self._by_id),
+            members=members,
+            members_by_group={local.name: len(local.group.providers) for local in shown},
+            unresponsive=unresponsive,
+            failing=failing,
+            proposals_waiting=waiting,
+            ballots_running=running,
+        )

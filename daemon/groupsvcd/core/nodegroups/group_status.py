@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import attrs
 
+from ..statistics import NodeGroupStatistics
 from ..stream.server import Server
 from ..views import NodeId
 
@@ -31,22 +33,41 @@ class GroupStatus:
     outstanding: int
 
 
+def role_of(group: NodeGroup) -> str:
+    """What this node is in the stream of a group."""
+    seat = group.seat
+    if seat is None:
+        return "none"
+    if seat.leading is not None:
+        return "leader"
+    if seat.recovery is not None:
+        return "recovering"
+    return "server" if isinstance(seat.role, Server) else "receiver"
+
+
+def statistics_of(groups: Collection[NodeGroup]) -> NodeGroupStatistics:
+    """All of them together; every role is there, also where nobody has it."""
+    roles = dict.fromkeys(("leader", "server", "receiver", "recovering", "none"), 0)
+    kept = outstanding = 0
+    for group in groups:  # once, as there may be thousands
+        roles[role_of(group)] += 1
+        seat, submitter = group.seat, group.submitter
+        if seat is not None:
+            kept += seat.replica.log.bytes
+        if submitter is not None:
+            outstanding += submitter.outstanding
+    return NodeGroupStatistics(roles=roles, kept_bytes=kept, outstanding=outstanding)
+
+
 def status_of(group: NodeGroup) -> GroupStatus:
     """As it is now."""
     seat = group.seat
     replica = seat.replica if seat is not None else None
-    word = "none"
-    if seat is not None:
-        word = "server" if isinstance(seat.role, Server) else "receiver"
-        if seat.recovery is not None:
-            word = "recovering"
-        if seat.leading is not None:
-            word = "leader"
     return GroupStatus(
         name=group.name,
         id=group.id,
         phase=group.phase.value,
-        role=word,
+        role=role_of(group),
         epoch=group.roll.epoch,
         leader=replica.leader if replica is not None else "",
         members=tuple(group.roll.members),

@@ -53,12 +53,13 @@ from ..peer_messages import (
     SyncAsk,
 )
 from ..records import StoredStream
+from ..statistics import NodeGroupStatistics
 from ..stream.server import Server
 from ..views import AttributeValue, View
 from .about import decode_about
 from .answers import ANSWERS as ANSWERS_BY_KIND
 from .confirmations import Confirmations, Told
-from .group_status import GroupStatus, status_of
+from .group_status import GroupStatus, statistics_of, status_of
 from .node_group import NodeGroup
 from .outsider import Outsider, Stranger
 from .phases import Phase
@@ -75,10 +76,8 @@ has opened a log: only the directory makes something of that."""
 FOR_A_LEADER = (Insert, Leave, Submit, Seen, RepairAsk)
 """Who sends these to a node without the group is told to look it up again."""
 
-
 FOR_A_MEMBER = (Inserted, Order, Beat)
 """Who sends these to a node without the group takes it for a member."""
-
 
 CARRIED_TOLD_MAX = 100
 """Groups in one answer to the name server; who carries more tells of them in turn. An answer stays below 2 KB."""
@@ -595,3 +594,7 @@ class NodeGroups:
     def status(self) -> tuple[GroupStatus, ...]:
         """Every group, by name."""
         return tuple(status_of(self._by_name[name]) for name in sorted(self._by_name))
+
+    def statistics(self) -> NodeGroupStatistics:
+        """All groups together."""
+        return statistics_of(self._by_name.values())

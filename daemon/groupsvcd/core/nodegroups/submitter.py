@@ -25,6 +25,7 @@ from zlib import crc32
 
 from ..parameters import Timers
 from ..peer_messages import Submit
+from ..tally import add
 from ..turn import Turn
 
 OUTSTANDING_ENTRIES_MAX = 4_096
@@ -185,6 +186,7 @@ class Submitter:
     def disseminate_again(self, n: int) -> None:
         """Not enough servers have the payload with this number."""
         if self._first <= n <= self._sent_upto:
+            add(self.turn.tally.retransmits, "payload")
             self.disseminate(n, self._bodies[n - self._first])
 
     def _send(self, first: int, known_seq: int, upto: int = 0) -> None:
@@ -272,6 +274,7 @@ class Submitter:
             first = max(first, self._first, after + 1)
             if first <= upto:
                 self.turn.mark("group-resubmit")
+                add(self.turn.tally.retransmits, "submission")
                 self._send(first, known_seq, upto)
 
     def close_gap(self, last_n: int) -> None:

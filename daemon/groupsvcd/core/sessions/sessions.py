@@ -54,6 +54,7 @@ from ..domain.trouble import Trouble
 from ..groups import commands as cmd
 from ..groups.process_groups import ProcessGroups
 from ..nodegroups.node_groups import NodeGroups
+from ..statistics import SessionStatistics
 from ..turn import Turn
 from . import barriers, inquiries, proposals
 from .alarms import Alarms
@@ -294,6 +295,20 @@ class Sessions:
         """This node ends: all are told, and leave."""
         for session in list(self._by_number.values()):
             session.drain(reason)
+
+    # --- Looking at it ---
+
+    def statistics(self) -> SessionStatistics:
+        """As of now."""
+        sessions = self._by_number.values()
+        connected = sum(bool(session.connection) for session in sessions)
+        return SessionStatistics(
+            connected=connected,
+            in_grace=len(sessions) - connected,
+            unresponsive=sum(not session.is_responsive for session in sessions),
+            memberships=sum(len(session.parts) for session in sessions),
+            opened=self._last_number,
+        )
 
     # --- Time ---
 

@@ -94,6 +94,7 @@ class Delivery:
     def _hand_up(self, epoch: int, pieces: list[Piece], runs: list[Run]) -> None:
         first = self.upto + 1
         self.upto += sum(map(length_of, pieces))
+        self.turn.tally.delivered_entries += self.upto - first + 1
         if self._journals_entries:
             self._journal(first, epoch, pieces, runs)
         else:

@@ -14,6 +14,7 @@ from random import Random
 
 from ..parameters import Timers
 from ..peer_messages import Data, DataAsk
+from ..tally import add
 from ..views import NodeId
 from .carrier import Carrier
 from .entries import Piece, Reference, decode_reference, fits, is_reference, length_of, payload_of
@@ -139,6 +140,7 @@ class Library:
             payload = self.payloads.get(payload_id)
             if payload is not None and (size == 0 or size + len(payload) <= ANSWER_BYTES_MAX):
                 size += len(payload)
+                add(self._carrier.turn.tally.retransmits, "payload")
                 self._carrier.send(sender, Data(self._carrier.stream, *payload_id, payload))
 
     def ask(self, whom: str, payload_ids: list[PayloadId]) -> None:

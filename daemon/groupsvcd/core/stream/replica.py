@@ -26,6 +26,7 @@ from ..records import (
     Record,
     StoredStream,
 )
+from ..tally import add
 from ..views import NodeId, Views
 from .asking import first_wait, in_turn, place_in, whom_to_ask
 from .carrier import Carrier
@@ -308,6 +309,7 @@ class Replica:
         if answer is not None:
             self.carrier.send(sender, answer)
             self.turn.mark("repair-answered")
+            add(self.turn.tally.retransmits, "repair")
 
     def answer_to(self, ask: RepairAsk) -> Repair | None:
         """What we have of what is asked for."""

@@ -108,7 +108,10 @@ class Sequencer:
         if not self.carrier.journals_entries:
             self.turn.journal("ordered", group=server.stream, epoch=self.epoch, seq=last, first=first)
         self._stable_told = server.stable
+        kept_bytes, tally = server.log.bytes, self.turn.tally
         server.append_own(fresh)
+        tally.ordered_entries += last - first + 1
+        tally.ordered_bytes += server.log.bytes - kept_bytes
         if not self.carrier.durable:
             self._hold_own()
         for pieces in _that_fit(fresh):
