@@ -132,7 +132,7 @@ def test_rules_are_read_again_while_it_runs(ruled: LocalDomain, far: groupsvc.Se
 
 def may_join(session: groupsvc.Session, group: str) -> bool:
     try:
-        session.join(group).close()
+        session.join(group).goodbye()
     except PermissionDenied:
         return False
     return True
