@@ -287,6 +287,9 @@ def _events(config: Config, boot: int) -> EventWriter | None:
             wall_ns=clocks.wall_ns,
             file_bytes_max=config.limits.journal_file_bytes_max,
             files_max=config.limits.journal_files_max,
+            file_seconds_max=config.limits.journal_file_seconds_max,
+            level="full" if config.journal_level == "full" else "batch",
+            clock_id=clocks.clock_id(),
         )
     except OSError as error:
         raise CannotBind(f"the event journal cannot be made in {config.journal_directory}: {error.strerror}") from None

@@ -25,7 +25,8 @@ class Limits:
     peer_queue_frames_max: int = 96  # frames waiting for one peer; 96 x 256 KiB + 8 MiB = 32 MiB, see io/peers.py
     client_queue_frames_max: int = 1_000  # frames waiting for one client; beyond it it is given up
     journal_file_bytes_max: int = 64 * 1024 * 1024  # size at which the event journal begins a new file
-    journal_files_max: int = 4  # files of the event journal kept for one run
+    journal_file_seconds_max: int = 3_600  # age at which it begins one
+    journal_files_max: int = 4  # files of the event journal that are kept
 
 
 @attrs.frozen(kw_only=True)
@@ -87,8 +88,10 @@ class Config:
             retention_margin=self.limits.retention_margin,
             answers_kept=self.limits.answers_kept,
             logical_lifetime=self.limits.logical_lifetime,
+            journals=self.journal_directory is not None,
             journal_full=self.journal_level == "full",
             written_in={key: place for key, place in self.places.items() if key in ESSENTIAL} | {"": self.file},
+            journal_digests=self.journal_directory is not None,
         )
 
     def warnings(self) -> list[str]:
