@@ -215,7 +215,7 @@ class EventWriter:
         while view:
             view = view[os.write(self._fd, view) :]
 
-    def _open_next(self, _: bytes) -> None:
+    def _open_next(self, _nothing: bytes) -> None:
         """Begin the next file. It gets its name when it is locked: nobody ever takes it for one that was left."""
         name = SegmentName(self._node, self._boot, self._written_number + 1)
         hidden = self._directory / f".{name}.new"
