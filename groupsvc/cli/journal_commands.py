@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
     show = _verb(verbs, "show", "print journals, a line for each event", "groupsvc journal show n1.*.ndjson")
     show.add_argument("files", nargs="+", type=Path, metavar="FILE", help="segments, as lines or as Parquet")
     show.add_argument("--kind", action="append", default=[], metavar="KIND", help="only these; may be given again")
-    show.add_argument("--group", type=int, metavar="ID", help="only lines about this group")
+    show.add_argument("--group", type=int, dest="group_id", metavar="ID", help="only lines about this group")
     show.add_argument("--json", action="store_true", help="print the lines as they are")
     show.set_defaults(command=_show)
     check = _verb(
@@ -79,7 +79,7 @@ def _show(options: argparse.Namespace) -> ExitCode:
             raise UsageError(f"there is no file {file}")
         lines = SegmentLines(file)
         for _, line in lines:
-            if (not options.kind or line.op in options.kind) and options.group in (None, line.group):
+            if (not options.kind or line.op in options.kind) and options.group_id in (None, line.group):
                 print(to_line(line).decode().rstrip() if options.json else in_words(line))
         for problem in lines.unreadable:
             print(one_line(f"groupsvc: {problem}"), file=sys.stderr)

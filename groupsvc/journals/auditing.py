@@ -59,8 +59,10 @@ def audit(paths: Iterable[Path], progress: Progress = lambda text: None) -> Find
 class Audit:
     """One run over all journals."""
 
-    def __init__(self, progress: Progress = lambda text: None) -> None:
+    def __init__(self, progress: Progress = lambda text: None, *, numbered: bool = True) -> None:
+        """``numbered``: whether the lines of each journal are numbered by themselves, as daemons do."""
         self.findings = Findings()
+        self._is_numbered = numbered
         self._progress = progress
         self._barriers = BarrierRules(self.findings)
         self._rules = (OrderRules(self.findings), ViewRules(self.findings), BallotRules(self.findings), self._barriers)
@@ -87,7 +89,7 @@ class Audit:
         for number, segment in journal.segments:
             self._progress(f"reading {segment.file.name}")
             for place, line in segment:
-                if last and line.i != last + 1:
+                if last and line.i != last + 1 and self._is_numbered:
                     if line.i <= last:
                         findings.contradict("J1", f"line {line.i} of {name} comes after line {last}", place)
                     else:

@@ -73,6 +73,7 @@ class BallotRules:
         self._phases: dict[tuple[int, int | None, int, int], list[tuple[Stay, PhaseSeen]]] = {}
         self._counted: list[Counted] = []
         self._voted: dict[tuple[int, int | None, int, int, ProviderKey], list[tuple[Any, Place]]] = {}
+        self._joined: dict[Stay, set[ProviderKey]] = {}
         self._failing: dict[Stay, set[ProviderKey]] = {}
         self._silent: dict[Stay, set[ProviderKey]] = {}
         self._states: list[tuple[Stay, HistoryEvent, Place]] = []
@@ -98,6 +99,8 @@ class BallotRules:
                 self._leaders.setdefault((line.group, stay.era_at(line.seq)), []).append(
                     (line.seq, line.args["leader"])
                 )
+            case "provider_joined":
+                self._joined.setdefault(stay, set()).update(map(key_of, line.args["providers"]))
             case "provider_failing":
                 self._failing.setdefault(stay, set()).add(key_of(line.args["provider"]))
             case "responsive":
@@ -172,7 +175,7 @@ class BallotRules:
                 continue
             if key_of(provider) in known[why]:
                 self._findings.compared["G5"] += 1
-            elif not stay.is_whole:
+            elif key_of(provider) not in self._joined.get(stay, set()):
                 self._findings.cannot_check("G5 of providers that may have been announced before their node's lines")
             else:
                 text = f"{where}: a vote is cast for {text_of(provider)} as {why}, which nobody has announced"

@@ -81,7 +81,7 @@ class BarrierRules:
             return
         coming = next((one for one in reversed(came) if one[1] <= line.seq), came[-1])
         self._findings.compared["R3"] += 1
-        used = [which for which in range(coming[0], number) if _uses_up(ends.get(which), provider)]
+        used = sorted(which for which, end in ends.items() if coming[0] <= which < number and _uses_up(end, provider))
         if used:
             text = f"{where}: {text_of(provider)} is counted, and had come to round {used[0]}, which is over"
             self._findings.contradict("R3", text, coming[4], place)
@@ -100,6 +100,6 @@ class BarrierRules:
             self._findings.cannot_check("R1 by the clock, between nodes that have different ones: by entries only")
 
 
-def _uses_up(end: dict[str, Any] | None, provider: list[Any]) -> bool:
+def _uses_up(end: dict[str, Any], provider: list[Any]) -> bool:
     """Whether who had come to a round that ended so has not come to a later one: unless it was passed over."""
-    return end is not None and (end["end"] != "released" or provider in end["arrived"])
+    return end["end"] != "released" or provider in end["arrived"]
