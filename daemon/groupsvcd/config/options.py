@@ -90,8 +90,8 @@ class Config:
             logical_lifetime=self.limits.logical_lifetime,
             journals=self.journal_directory is not None,
             journal_full=self.journal_level == "full",
-            written_in={key: place for key, place in self.places.items() if key in ESSENTIAL} | {"": self.file},
             journal_digests=self.journal_directory is not None,
+            written_in={key: place for key, place in self.places.items() if key in ESSENTIAL} | {"": self.file},
         )
 
     def warnings(self) -> list[str]:
@@ -159,6 +159,7 @@ ACQUIRABLE: tuple[str, ...] = (
     "limits.clients_max",
     "limits.client_queue_frames_max",
     "limits.journal_file_bytes_max",
+    "limits.journal_file_seconds_max",
     "limits.journal_files_max",
 )
 """What the domain may decide for all its nodes, while they run (``acquired``): matters of taste and of how much, on

@@ -115,9 +115,10 @@ class EventWriter:
             self._is_woken = True
             self._wake.put(None)
 
-    def resize(self, file_bytes_max: int, files_max: int) -> None:
+    def resize(self, file_bytes_max: int, file_seconds_max: float, files_max: int) -> None:
         """From now on files are so large and so many; those beyond that many go when the next one begins."""
-        self._file_bytes_max, self._files_max = file_bytes_max, files_max
+        self._file_bytes_max, self._file_seconds_max = file_bytes_max, file_seconds_max
+        self._files_max = files_max
 
     def close(self, timeout: float = 2.0) -> None:
         """Write what is waiting and end; a disk that hangs is not waited for."""
