@@ -8,6 +8,10 @@ there are too many, whatever run they are of.
 
 Each file begins with a line ``journal``, which says at which level it was written, and by which clock.
 
+Batches that follow one another in a group become one line, as long as they come within ``GATHER_S`` and no multiple of
+``MERGED_ENTRIES`` lies between them: there, and before every other line, it is written. Nodes mostly deliver in the
+same batches, so their lines mostly end at the same numbers, where their digests can be compared.
+
 Nothing waits for it: lines are gathered in memory, and a thread of its own writes what has gathered twenty times a
 second, as waking it costs more than a line does. So a daemon that is killed takes its last moment with it. If the
 thread falls behind by more than ``WAITING_BYTES_MAX``, or the disk refuses, lines are dropped and counted; the next
@@ -39,6 +43,9 @@ GATHER_S = 0.05
 """How long lines wait for others before they are written."""
 
 log = logging.getLogger(__name__)
+
+MERGED_ENTRIES = 1_024
+"""Of one group in one line, and about so often digests can be compared while nothing but messages is delivered."""
 
 _NEXT_FILE: Final = b""
 """Among the lines that wait to be written: what comes after this goes into a new file."""
@@ -74,11 +81,14 @@ class EventWriter:
         self._level: Level = level
         self._clock_id = clock_id
         self._position = 0
+        self._incarnation = boot
         self._number = 0  # of the file that the next line goes into
         self._size = 0  # of that file, when all that waits is written
         self._head_size = 0
         self._began = 0.0
         self._lines: deque[bytes] = deque()
+        self._batches: dict[int, Journal] = {}  # by group: what was delivered last, and is not taken down yet
+        self._batch_since = 0.0  # when the oldest of them came
         self._lost = 0
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._is_woken = False
@@ -99,8 +109,38 @@ class EventWriter:
 
     def write(self, effect: Journal, incarnation: int) -> None:
         """Take down one event; it is written some time after the next ``flush``."""
-        if not is_written(effect.op, effect.group, self._level):
-            return
+        if effect.op == "delivered" and "digest" in effect.args:
+            self._merge(effect, incarnation)
+        elif is_written(effect.op, effect.group, self._level):
+            self._incarnation = incarnation
+            if self._batches:
+                self._take_batches()
+            self._write(effect, incarnation)
+
+    def _merge(self, effect: Journal, incarnation: int) -> None:
+        """A batch: the line before is longer by it, if it follows on that."""
+        batches, args, self._incarnation = self._batches, effect.args, incarnation
+        before = batches.get(effect.group)
+        if before is not None:
+            if (
+                args["first"] == before.seq + 1
+                and args["base"] == before.args["base"]
+                and effect.epoch == before.epoch
+                and effect.seq // MERGED_ENTRIES == before.seq // MERGED_ENTRIES
+            ):
+                args["first"] = before.args["first"]
+            else:
+                self._write(before, incarnation)
+        elif not batches:
+            self._batch_since = self._clock()
+        batches[effect.group] = effect
+
+    def _take_batches(self) -> None:
+        batches, self._batches = self._batches, {}
+        for effect in batches.values():
+            self._write(effect, self._incarnation)
+
+    def _write(self, effect: Journal, incarnation: int) -> None:
         if self._put_bytes - self._written_bytes > WAITING_BYTES_MAX:
             self._lost += 1
             return
@@ -111,6 +151,8 @@ class EventWriter:
 
     def flush(self) -> None:
         """Have everything taken down written soon."""
+        if self._batches and self._clock() - self._batch_since >= GATHER_S:
+            self._take_batches()
         if self._lines and not self._is_woken:
             self._is_woken = True
             self._wake.put(None)
@@ -122,6 +164,7 @@ class EventWriter:
 
     def close(self, timeout: float = 2.0) -> None:
         """Write what is waiting and end; a disk that hangs is not waited for."""
+        self._take_batches()
         self._is_closing.set()
         self._wake.put(None)
         self._thread.join(timeout)

@@ -154,3 +154,38 @@ def test_lines_that_could_not_be_written_are_counted(tmp_path: Path, caplog: pyt
     assert ["journal_lost", "kept"] == [event.op for event in lines(events.path)]
     assert {"lines": 3} == lines(events.path)[0].args  # with the head of the file
     assert "cannot be written" in caplog.text
+
+
+def _batch(group: int, first: int, seq: int, *, base: int = 0) -> Journal:
+    return Journal("delivered", group, 5, seq, args={"first": first, "base": base, "digest": f"{seq:016x}"})
+
+
+def test_batches_that_follow_at_once_become_one_line(tmp_path: Path) -> None:
+    """Its digest is that of the last; a line of another kind, another base or a multiple of 1 024 ends it."""
+    events = writer(tmp_path, level="batch")
+    for first, seq in ((1, 10), (11, 20), (21, 1030), (1031, 1040)):
+        events.write(_batch(7, first, seq), 1)
+        events.write(_batch(8, first, seq), 1)
+    events.write(Journal("members", group=7, seq=1040), 1)
+    events.write(_batch(7, 1041, 1042, base=1040), 1)
+    events.close()
+    expected = [
+        ("delivered", 7, 1, 20), ("delivered", 8, 1, 20), ("delivered", 7, 21, 1040), ("delivered", 8, 21, 1040),
+        ("members", 7, 0, 1040), ("delivered", 7, 1041, 1042),
+    ]  # fmt: skip
+    told = lines(events.path)[1:]
+    assert expected == [(line.op, line.group, line.args.get("first", 0), line.seq) for line in told]
+    assert f"{20:016x}" == told[0].args["digest"]
+
+
+def test_a_batch_after_which_nothing_comes_is_written_all_the_same(tmp_path: Path) -> None:
+    clock = Clock()
+    events = writer(tmp_path, level="batch", clock=clock)
+    events.write(_batch(7, 1, 10), 1)
+    events.flush()
+    assert not events._lines
+    clock.now += 1.0
+    events.flush()
+    assert events._put_bytes > 0
+    events.close()
+    assert [10] == [line.seq for line in lines(events.path)[1:]]
