@@ -17,6 +17,7 @@ _ALWAYS = (
     # of the node and its domain
     "started", "canvass", "promise", "office", "leader_known", "leader_lost", "node_up", "node_down", "node_gone",
     "unwelcome", "list_installed", "lease", "isolated", "rejoined", "down_learned", "trouble", "group_dropped",
+    "drain",
     # of streams
     "granted", "recovered", "view_installed", "view_active", "view_left", "restored", "delivered", "members", "joined",
     "group_lost", "quorum_lost", "given_up",
