@@ -12,11 +12,12 @@ import contextlib
 import sqlite3
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from groupsvc.testing.local_node import Setting
 from groupsvcd.core.views import AttributeValue
 
 from . import floor, hub
@@ -123,9 +124,10 @@ def run(
     *,
     attributes: dict[str, AttributeValue] | None = None,
     look: Callable[[DrivenDomain], None] = lambda domain: None,
+    settings: Mapping[str, Setting] | None = None,
 ) -> Outcome:
     """Three daemons under ``load``; the leader of the group is not the name server. ``look`` is called at the end."""
-    with DrivenDomain(nodes=3) as domain:
+    with DrivenDomain(nodes=3, settings=settings) as domain:
         group = domain.form(GROUP, leader_apart(domain), load, attributes=attributes)
         began = group.send()
         spent_s = spent_between([domain.pid(name) for name in group.nodes], *measured_time(load, began))

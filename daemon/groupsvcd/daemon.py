@@ -221,9 +221,11 @@ class Daemon:
 
         def resize(new: Config) -> None:
             if events is not None:
-                events.resize(new.limits.journal_file_bytes_max, new.limits.journal_files_max)
+                limits = new.limits
+                events.resize(limits.journal_file_bytes_max, limits.journal_file_seconds_max, limits.journal_files_max)
 
-        self.changes.add("limits.journal_file_bytes_max", "limits.journal_files_max", apply=resize)
+        about_files = (f"limits.journal_{name}_max" for name in ("file_bytes", "file_seconds", "files"))
+        self.changes.add(*about_files, apply=resize)
         self.reactor.adopt = self._adopt
         self.engine.option_lines = self.acquired.lines
         self.engine.requests.problem_with_option = self.acquired.problem_with
@@ -367,6 +369,9 @@ def _events(config: Config, boot: int) -> EventWriter | None:
             wall_ns=clocks.wall_ns,
             file_bytes_max=config.limits.journal_file_bytes_max,
             files_max=config.limits.journal_files_max,
+            file_seconds_max=config.limits.journal_file_seconds_max,
+            level="full" if config.journal_level == "full" else "batch",
+            clock_id=clocks.clock_id(),
         )
     except OSError as error:
         raise CannotBind(f"the event journal cannot be made in {config.journal_directory}: {error.strerror}") from None

@@ -34,6 +34,7 @@ class ExitCode(enum.IntEnum):
     OUTPUT = 8  # the answer came but could not be written
     REJECTED = 9  # the group voted against it; it did not happen
     UNHEALTHY = 10  # the doctor found something that does not work
+    CONTRADICTION = 11  # journals contradict what the service promises
     BROKEN = 123  # a barrier: somebody who had come died or gave up
     LATE = 124  # a lock, a lead, a barrier, a drain: not in time; ``timeout`` has the same number
     LOST = 125  # the lock or the lead was lost, and the command was ended
@@ -53,6 +54,7 @@ EXIT_CODES_TEXT = """exit codes:
   8  the answer could not be written
   9  the group voted against it; it did not happen
   10  doctor: something does not work
+  11  the journals contradict one another, or what the service promises
   123  the barrier is broken: somebody who had come died or gave up
   124  the lock or the lead was not to be had in time, or not all came to the barrier; the drain left something
   125  the lock or the lead was lost, and the command was ended

@@ -23,6 +23,7 @@ from . import (
     drain_command,
     group_changes,
     group_questions,
+    journal_commands,
     keygen,
     lock_commands,
     streams,
@@ -110,5 +111,6 @@ def whole_parser() -> argparse.ArgumentParser:
     ):
         family.add(commands)
     config_commands.add(commands)
+    journal_commands.add(commands)
     completion.add(commands, whole=lambda: parser)
     return parser

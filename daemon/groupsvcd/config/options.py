@@ -29,7 +29,8 @@ class Limits:
     peer_queue_frames_max: int = 96  # frames waiting for one peer; 96 x 256 KiB + 8 MiB = 32 MiB, see io/peers.py
     client_queue_frames_max: int = 1_000  # frames waiting for one client; beyond it it is given up
     journal_file_bytes_max: int = 64 * 1024 * 1024  # size at which the event journal begins a new file
-    journal_files_max: int = 4  # files of the event journal kept for one run
+    journal_file_seconds_max: int = 3_600  # age at which it begins one
+    journal_files_max: int = 4  # files of the event journal that are kept
     metrics_series_max: int = 100  # groups, and peers, that have metrics of their own; sums count all
 
 
@@ -96,7 +97,9 @@ class Config:
             retention_margin=self.limits.retention_margin,
             answers_kept=self.limits.answers_kept,
             logical_lifetime=self.limits.logical_lifetime,
+            journals=self.journal_directory is not None,
             journal_full=self.journal_level == "full",
+            journal_digests=self.journal_directory is not None,
             written_in={key: place for key, place in self.places.items() if key in ESSENTIAL} | {"": self.file},
         )
 
@@ -174,6 +177,7 @@ ACQUIRABLE: tuple[str, ...] = (
     "limits.clients_max",
     "limits.client_queue_frames_max",
     "limits.journal_file_bytes_max",
+    "limits.journal_file_seconds_max",
     "limits.journal_files_max",
 )
 """What the domain may decide for all its nodes, while they run (``acquired``): matters of taste and of how much, on

@@ -84,6 +84,7 @@ class Engine:
     def __init__(self, parameters: Parameters, stored: Stored, incarnation: int, rng: Random) -> None:
         self.parameters = parameters
         self.turn = Turn(parameters.node)
+        self.turn.is_audited = parameters.journals
         self.links = Links(self.turn)
         self.identity = Identity(incarnation, stored.domain)
         self.member = Member(self.turn, parameters, stored.state_id, self.identity, rng, self._declared_down)

@@ -82,8 +82,10 @@ class Parameters:
     history_entries_max: int = 100_000  # how far a member of a group may lag before nobody waits for it
     history_bytes_max: int = 24 * 1024 * 1024  # the same in bytes; with the queues of sockets below 64 MiB
     inline_bytes_max: int = 16 * 1024  # larger payloads travel apart from their order
+    journals: bool = True  # whether the lines of history are kept that only an audit reads
     journal_full: bool = False  # a line of history per entry of a group, not per batch; and node lists whole
     written_in: Mapping[str, str] = attrs.field(factory=dict)  # essential parameter -> where it is set; "": all others
+    journal_digests: bool = False  # a running digest of what groups deliver, by which journals can be compared
 
     @property
     def is_voter(self) -> bool:

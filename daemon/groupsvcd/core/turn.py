@@ -29,6 +29,7 @@ class Turn:
     def __init__(self, node: str) -> None:
         self.node = node
         self.now = -math.inf
+        self.is_audited = True  # whether anybody reads what is for audits alone
         self.effects: list[Effect] = []
         self.round_trip: deque[PeerMessage | Callable[[], None]] = deque()
         self.to_session: Callable[[int, Any], None] = lambda session, message: None
@@ -73,6 +74,11 @@ class Turn:
     ) -> None:
         """One line of history."""
         self.effects.append(Journal(op, group, epoch, seq, origin, n, crc, args))
+
+    def audit(self, op: str, *, group: int = 0, seq: int = 0, crc: int = 0, **args: Any) -> None:
+        """One line of history that only an audit reads: none where no journal is kept."""
+        if self.is_audited:
+            self.effects.append(Journal(op, group, 0, seq, crc=crc, args=args))
 
     def mark(self, name: str) -> None:
         """A place worth knowing that a run came by."""

@@ -8,6 +8,7 @@ promise depends on it.
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 _BOOTTIME = time.CLOCK_BOOTTIME
 _clock_gettime = time.clock_gettime
@@ -26,3 +27,11 @@ def wall_ns() -> int:
 def wall_us() -> int:
     """Microseconds since 1970: what incarnations are made of."""
     return time.time_ns() // 1_000
+
+
+def clock_id() -> str:
+    """By what ``now`` counts: processes for which it is the same read the same clock. Empty: not known."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""

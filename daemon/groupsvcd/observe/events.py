@@ -1,23 +1,38 @@
 """The event journal: what the daemon did, one line of history each, for checkers and audits.
 
-Lines are ``groupsvc.wire.history.HistoryEvent`` as ndjson in ``<node>.<boot>.ndjson``; ``boot`` is the
-incarnation with which the process started. A file that has grown to its limit is renamed to ``<node>.<boot>.1.ndjson``,
-older ones move up, the oldest goes.
+Lines are ``groupsvc.wire.history.HistoryEvent`` as ndjson in files ``<node>.<boot>.<number>.ndjson``; ``boot`` is the
+incarnation with which the process started, so a restart begins files of its own. A file is begun anew when it has
+grown to its limit or is old enough. It never changes its name, and nothing is ever written into one that was left:
+whoever collects files, or compacts them, can take every file that is not locked. The oldest files of the node go when
+there are too many, whatever run they are of.
 
-Nothing waits for it: lines are gathered in memory during a round of the reactor, a thread of its own writes them,
-and if that thread falls behind by more than ``WAITING_BYTES_MAX``, or the disk refuses, lines are dropped and
-counted; the next line that gets through is preceded by one that says how many are missing.
+Each file begins with a line ``journal``, which says at which level it was written, and by which clock.
+
+Batches that follow one another in a group become one line, as long as they come within ``GATHER_S`` and no multiple of
+``MERGED_ENTRIES`` lies between them: there, and before every other line, it is written. Nodes mostly deliver in the
+same batches, so their lines mostly end at the same numbers, where their digests can be compared.
+
+Nothing waits for it: lines are gathered in memory, and a thread of its own writes what has gathered twenty times a
+second, as waking it costs more than a line does. So a daemon that is killed takes its last moment with it. If the
+thread falls behind by more than ``WAITING_BYTES_MAX``, or the disk refuses, lines are dropped and counted; the next
+line that gets through is preceded by one that says how many are missing.
 """
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
+from groupsvc import __version__
+from groupsvc.journals.kinds import Level, is_written
+from groupsvc.journals.segments import SegmentName, segments_of
 from groupsvc.wire.history import SCHEMA_VERSION, HistoryEvent, to_line
 
 from ..core.effects import Journal
@@ -25,7 +40,16 @@ from .log import event
 
 WAITING_BYTES_MAX = 8 * 1024 * 1024
 
+GATHER_S = 0.05
+"""How long lines wait for others before they are written."""
+
 log = logging.getLogger(__name__)
+
+MERGED_ENTRIES = 1_024
+"""Of one group in one line, and about so often digests can be compared while nothing but messages is delivered."""
+
+_NEXT_FILE: Final = b""
+"""Among the lines that wait to be written: what comes after this goes into a new file."""
 
 
 class EventWriter:
@@ -41,29 +65,84 @@ class EventWriter:
         wall_ns: Callable[[], int],
         file_bytes_max: int,
         files_max: int,
+        file_seconds_max: float = float("inf"),
+        level: Level = "full",
+        clock_id: str = "",
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        self.path = directory / f"{node}.{boot:x}.ndjson"
+        self._directory = directory
         self._node = node
-        self._boot = f"{boot:x}"
+        self._boot = boot
+        self._boot_text = f"{boot:x}"
         self._clock = clock
         self._wall_ns = wall_ns
         self._file_bytes_max = file_bytes_max
+        self._file_seconds_max = file_seconds_max
         self._files_max = files_max
+        self._level: Level = level
+        self._clock_id = clock_id
         self._position = 0
-        self._lines: list[bytes] = []
+        self._incarnation = boot
+        self._number = 0  # of the file that the next line goes into
+        self._size = 0  # of that file, when all that waits is written
+        self._head_size = 0
+        self._began = 0.0
+        self._lines: deque[bytes] = deque()
+        self._batches: dict[int, Journal] = {}  # by group: what was delivered last, and is not taken down yet
+        self._batch_since = 0.0  # when the oldest of them came
         self._lost = 0
         self.lines_lost = 0  # ever
-        self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._is_woken = False
+        self._is_closing = threading.Event()
         self._put_bytes = 0
         self._written_bytes = 0
-        self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        self._written_number = 0  # of the file that is open; only the thread knows
+        self._fd = -1
+        self._open_next(_NEXT_FILE)  # here, so that a directory that cannot be written is refused at the start
         self._failing = False
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
         self._thread.start()
 
+    @property
+    def path(self) -> Path:
+        """The file that is written to now."""
+        return self._directory / str(SegmentName(self._node, self._boot, self._written_number))
+
     def write(self, effect: Journal, incarnation: int) -> None:
         """Take down one event; it is written some time after the next ``flush``."""
+        if effect.op == "delivered" and "digest" in effect.args:
+            self._merge(effect, incarnation)
+        elif is_written(effect.op, effect.group, self._level):
+            self._incarnation = incarnation
+            if self._batches:
+                self._take_batches()
+            self._write(effect, incarnation)
+
+    def _merge(self, effect: Journal, incarnation: int) -> None:
+        """A batch: the line before is longer by it, if it follows on that."""
+        batches, args, self._incarnation = self._batches, effect.args, incarnation
+        before = batches.get(effect.group)
+        if before is not None:
+            if (
+                args["first"] == before.seq + 1
+                and args["base"] == before.args["base"]
+                and effect.epoch == before.epoch
+                and effect.seq // MERGED_ENTRIES == before.seq // MERGED_ENTRIES
+            ):
+                args["first"] = before.args["first"]
+            else:
+                self._write(before, incarnation)
+        elif not batches:
+            self._batch_since = self._clock()
+        batches[effect.group] = effect
+
+    def _take_batches(self) -> None:
+        batches, self._batches = self._batches, {}
+        for effect in batches.values():
+            self._write(effect, self._incarnation)
+
+    def _write(self, effect: Journal, incarnation: int) -> None:
         if self._put_bytes - self._written_bytes > WAITING_BYTES_MAX:
             self._lost += 1
             self.lines_lost += 1
@@ -84,32 +163,65 @@ class EventWriter:
         return self._put_bytes - self._written_bytes
 
     def flush(self) -> None:
-        """Hand everything taken down to the thread."""
-        if self._lines:
-            chunk = b"".join(self._lines)
-            self._lines.clear()
-            self._put_bytes += len(chunk)
-            self._queue.put(chunk)
+        """Have everything taken down written soon."""
+        if self._batches and self._clock() - self._batch_since >= GATHER_S:
+            self._take_batches()
+        if self._lines and not self._is_woken:
+            self._is_woken = True
+            self._wake.put(None)
 
-    def resize(self, file_bytes_max: int, files_max: int) -> None:
+    def resize(self, file_bytes_max: int, file_seconds_max: float, files_max: int) -> None:
         """From now on files are so large and so many; those beyond that many go when the next one begins."""
-        self._file_bytes_max, self._files_max = file_bytes_max, files_max
+        self._file_bytes_max, self._file_seconds_max = file_bytes_max, file_seconds_max
+        self._files_max = files_max
 
     def close(self, timeout: float = 2.0) -> None:
         """Write what is waiting and end; a disk that hangs is not waited for."""
-        self.flush()
-        self._queue.put(None)
+        self._take_batches()
+        self._is_closing.set()
+        self._wake.put(None)
         self._thread.join(timeout)
         if not self._thread.is_alive():
             os.close(self._fd)
 
     def _take(self, effect: Journal, incarnation: int) -> None:
+        t = self._clock()
+        if t - self._began >= self._file_seconds_max and self._size:
+            self._begin_file()
+        if not self._size:
+            self._take_head(t, incarnation)
+        line = self._line(effect, t, incarnation)
+        if self._size + len(line) > self._file_bytes_max and self._size > self._head_size:
+            self._begin_file()
+            self._position -= 1  # the head comes before it
+            self._take_head(t, incarnation)
+            line = self._line(effect, t, incarnation)
+        self._size += len(line)
+        self._put(line)
+
+    def _take_head(self, t: float, incarnation: int) -> None:
+        self._began = t
+        args = {"segment": self._number + 1, "level": self._level, "clock": self._clock_id, "version": __version__}
+        line = self._line(Journal("journal", args=args), t, incarnation)
+        self._size = self._head_size = len(line)
+        self._put(line)
+
+    def _begin_file(self) -> None:
+        self._lines.append(_NEXT_FILE)
+        self._number += 1
+        self._size = 0
+
+    def _put(self, line: bytes) -> None:
+        self._put_bytes += len(line)
+        self._lines.append(line)
+
+    def _line(self, effect: Journal, t: float, incarnation: int) -> bytes:
         self._position += 1
         event = HistoryEvent(
             v=SCHEMA_VERSION,
             i=self._position,
-            boot=self._boot,
-            t=self._clock(),
+            boot=self._boot_text,
+            t=t,
             wall_ns=self._wall_ns(),
             node=self._node,
             inc=incarnation,
@@ -122,43 +234,57 @@ class EventWriter:
             crc=effect.crc,
             args=effect.args,
         )
-        self._lines.append(to_line(event))
+        return to_line(event)
 
     # --- In the thread ----------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        size = os.fstat(self._fd).st_size
-        while True:
-            chunk = self._queue.get()
-            if chunk is None:
-                return
-            try:
-                if size and size + len(chunk) > self._file_bytes_max:
-                    self._rotate()
-                    size = 0
-                size += self._write_whole(chunk)
-                self._failing = False
-            except OSError as error:
-                self._lost += chunk.count(b"\n")
-                self.lines_lost += chunk.count(b"\n")
-                if not self._failing:
-                    self._failing = True
-                    text = "the event journal %s cannot be written: %s; lines are lost"
-                    about = event("journal_failed", path=str(self.path), reason=error.strerror)
-                    log.error(text, self.path, error.strerror, extra=about)
-            self._written_bytes += len(chunk)
+        while not self._is_closing.is_set():
+            self._wake.get()
+            self._is_closing.wait(GATHER_S)
+            self._is_woken = False  # before looking: for what comes after that it is woken again
+            self._write_gathered()
+        self._write_gathered()
 
-    def _write_whole(self, chunk: bytes) -> int:
+    def _write_gathered(self) -> None:
+        waiting = [self._lines.popleft() for _ in range(len(self._lines))]
+        while waiting:
+            end = next((place for place, line in enumerate(waiting) if line is _NEXT_FILE), len(waiting))
+            if end:
+                self._attempt(self._write_whole, b"".join(waiting[:end]))
+            if end < len(waiting):
+                self._attempt(self._open_next, _NEXT_FILE)
+            del waiting[: end + 1]
+
+    def _attempt(self, write: Callable[[bytes], None], chunk: bytes) -> None:
+        try:
+            write(chunk)
+            self._failing = False
+        except OSError as error:
+            self._lost += chunk.count(b"\n")
+            self.lines_lost += chunk.count(b"\n")
+            if not self._failing:
+                self._failing = True
+                log.error(
+                    "the event journal %s cannot be written: %s; lines are lost", self.path, error.strerror,
+                    extra=event("journal_failed", path=str(self.path), reason=error.strerror),
+                )  # fmt: skip
+        self._written_bytes += len(chunk)
+
+    def _write_whole(self, chunk: bytes) -> None:
         view = memoryview(chunk)
         while view:
             view = view[os.write(self._fd, view) :]
-        return len(chunk)
 
-    def _rotate(self) -> None:
-        older = [self.path.with_suffix(f".{number}.ndjson") for number in range(1, self._files_max)]
-        for newer, file in reversed(list(zip([self.path, *older], older, strict=False))):
-            if newer.exists():
-                newer.rename(file)
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o640)
-        os.close(self._fd)
-        self._fd = fd
+    def _open_next(self, _nothing: bytes) -> None:
+        """Begin the next file. It gets its name when it is locked: nobody ever takes it for one that was left."""
+        name = SegmentName(self._node, self._boot, self._written_number + 1)
+        hidden = self._directory / f".{name}.new"
+        fd = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        fcntl.flock(fd, fcntl.LOCK_SH)
+        hidden.rename(self._directory / str(name))
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd, self._written_number = fd, name.number
+        for _, oldest in segments_of(self._directory, self._node)[: -self._files_max]:
+            oldest.unlink(missing_ok=True)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from groupsvc.wire.notices import Round
+
 from ..peer_messages import Waits
 from ..views import NodeId
 from . import commands as cmd
@@ -75,6 +77,7 @@ class Barriers:
     def _enter(self, waiter: Waiter, party: Party) -> None:
         group = self._local.group
         waiter = replace(waiter, round=group.rounds.next_round(waiter.barrier), since=group.seq)
+        self._journal_entry(waiter)
         self._room.enter(waiter, party)
         self._send()
 
@@ -142,6 +145,7 @@ class Barriers:
         for seq, round_ in ended:
             if self._gathering is not None:
                 self._groups.census.round_ended(round_.end)
+            self._journal_end(seq, round_)
             free, unneeded = self._room.over(seq, round_, self._groups.me, rounds)
             for waiter in unneeded:
                 self._take_back(waiter.barrier, waiter.provider, waiter.brought)
@@ -198,6 +202,24 @@ class Barriers:
             self._gathering.take(self._groups.me, waiters, self._groups.now)
         else:
             self._groups.send_to_leader(self._local, Waits(self._local.id, waiters))
+
+    # --- For who audits ---
+
+    def _journal_entry(self, waiter: Waiter) -> None:
+        provider = [*self._groups.me, waiter.provider]
+        self._groups.turn.audit(
+            "barrier_entered", group=self._local.id, seq=waiter.since, barrier=waiter.barrier, round=waiter.round,
+            provider=provider, parties=waiter.parties, on_failure=waiter.on_failure, resets=waiter.resets,
+        )  # fmt: skip
+
+    def _journal_end(self, seq: int, round_: Round) -> None:
+        if self._groups.turn.is_audited and self._local.is_in:
+            self._groups.turn.audit(
+                "barrier_over", group=self._local.id, seq=seq, barrier=round_.barrier, round=round_.number,
+                end=round_.end, parties=round_.parties, arrived=[list(one) for one, _ in round_.arrived],
+                broken_by=round_.broken_by, who=[list(one) for one in round_.who],
+                missing=[list(one) for one, _ in round_.missing],
+            )  # fmt: skip
 
     # --- Time ---
 

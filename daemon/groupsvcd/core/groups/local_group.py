@@ -505,6 +505,7 @@ class LocalGroup:
 
     def _tell(self, notices: list[AnyNotice]) -> None:
         """What follows from one entry: everybody is told all of it, and then it has its consequences here."""
+        self._groups.journal(self, notices)
         me, happened = self._groups.me, [notice for notice in notices if not isinstance(notice, Refused)]
         for number, share in shares_of(happened, me, tuple(self._processes), self._told_in):
             self._processes[number].told(share, self.group)

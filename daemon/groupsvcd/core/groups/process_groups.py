@@ -26,6 +26,7 @@ from ..peer_messages import ForChair, PeerMessage
 from ..statistics import ProcessGroupStatistics
 from ..turn import Turn
 from ..views import AttributeValue, NodeId
+from . import chronicle
 from . import commands as cmd
 from .arrivals import Arrival, Arrivals
 from .census import Census, Decided
@@ -179,6 +180,11 @@ class ProcessGroups:
         """Its copy goes on behind entries that its processes were not told of: they cannot go on."""
         local.lost(LAGGED)
         self._nodes.leave(local.name, local)
+
+    def journal(self, local: LocalGroup, notices: Sequence[AnyNotice]) -> None:
+        """What follows from one entry, for who audits; old times, before our own insertion, are others' to tell."""
+        if self.turn.is_audited and local.is_in:
+            chronicle.tell(self.turn, local.id, local.group, notices)
 
     def quorum_was_lost(self, local: LocalGroup, seq: int) -> None:
         """With this entry it goes on, perhaps without what was delivered: the operators of all who carry it are told.

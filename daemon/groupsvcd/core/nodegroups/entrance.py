@@ -156,7 +156,7 @@ class Entrance:
         is_on_disk = group.settings.durable and self.station.member.disk != ""
         group.carrier = GroupCarrier(
             self.turn, group_id, self.station.member, journals_entries=parameters.journal_full,
-            about=group.about() if is_on_disk else None,
+            journals_digests=parameters.journal_digests, about=group.about() if is_on_disk else None,
         )  # fmt: skip
         group.submitter = group.known_as(group_id, group)
         group.submitter.inline_bytes_max = group.settings.inline_bytes_max

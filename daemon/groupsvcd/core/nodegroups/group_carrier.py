@@ -24,12 +24,14 @@ class GroupCarrier(Carrier):
     delivers_batches = True
 
     def __init__(
-        self, turn: Turn, stream: int, member: Member, *, journals_entries: bool, about: bytes | None = None,
+        self, turn: Turn, stream: int, member: Member, *, journals_entries: bool,
+        journals_digests: bool = False, about: bytes | None = None,
     ) -> None:  # fmt: skip
         super().__init__(turn, stream, ())
         self.durable = about is not None
         self.is_stored = False
         self.journals_entries = journals_entries
+        self.journals_digests = journals_digests
         self._about = about
         self._is_described = False
         self._member = member

@@ -227,7 +227,7 @@ class NodeGroup:
         """The others have us as a member."""
         self.phase = Phase.CARRYING
         self._changed_at, self._is_out = 0, False
-        self.turn.journal("joined", group=self.id, seq=self.delivered)
+        self.turn.journal("joined", group=self.id, seq=self.delivered, era=self.roll.beginning)
         self.link()
         self.participants.tell_joined()
         is_to_leave, self.is_to_leave = self.is_to_leave, False
@@ -411,8 +411,8 @@ class NodeGroup:
         self.leaving.difference_update(who_changed(control))  # a leave that a leader before us has heard of is past
         seat = self.seat
         assert seat is not None
-        epoch, members = seat.replica.log.accepted, [list(node) for node in self.roll.members]
-        self.turn.journal("members", group=self.id, epoch=epoch, seq=seq, members=members)
+        epoch = seat.replica.log.accepted
+        self.turn.journal("members", group=self.id, epoch=epoch, seq=seq, **self.roll.shown)
         if isinstance(control, ViewStarted):
             seat.replica.tail_may_be_lost = seat.replica.tail_may_be_lost and control.epoch != epoch
             if isinstance(seat.role, Receiver):

@@ -10,6 +10,7 @@ back and it is no member; what it submits later is too old and is never numbered
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -133,6 +134,12 @@ class Roll:
     def beginning(self) -> int:
         """The newest view that may have lost something, by its epoch: what was delivered is of that one, or later."""
         return self.views[-1][0]
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """For a line of history."""
+        members = [list(node) for node in self.members]
+        return {"members": members, "era": self.beginning, "leader": self.leader, "fence": self.fence}
 
     def snapshot(self) -> bytes:
         """Everything, as bytes."""

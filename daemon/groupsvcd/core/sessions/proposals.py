@@ -174,4 +174,7 @@ def vote(session: Session, ask: CastVote) -> None:
         text = f"phase {ask.phase} of ballot {ask.ballot}: {VOTE_PROBLEMS[problem]}"
         session.tell(Problem(ask.id, "failed", problem, text))
     else:
+        desk = session.desk
+        desk.turn.audit("voted", group=part.local.id, ballot=ask.ballot, phase=ask.phase, vote=ask.vote,
+                        provider=[*desk.processes.me, part.member])  # fmt: skip
         session.tell_in_passing(Done(ask.id))  # the end of the phase follows, and says more

@@ -202,6 +202,7 @@ class Sessions:
             session.ended = self._ended
             self._by_number[session.number] = self._by_connection[client] = session
             session.connect(client, ask.id, 0)
+            self.desk.turn.audit("session_opened", session=session.number, name=ask.name)
 
     def _resume(self, client: int, ask: ResumeSession) -> None:
         if problem := self._problem_with_connection(client):
@@ -227,6 +228,7 @@ class Sessions:
         if session.connection:
             self._left_behind.add(session.connection)
         self.desk.turn.mark("session-resumed")
+        self.desk.turn.audit("session_resumed", session=session.number)
         self._by_connection[client] = session
         session.connect(client, ask.id, ask.seen)
 
@@ -244,6 +246,7 @@ class Sessions:
 
     def _ended(self, session: Session) -> None:
         self._by_number.pop(session.number, None)
+        self.desk.turn.audit("session_ended", session=session.number)
         self._by_connection.pop(session.last_connection, None)
         self.desk.requests.on_client_gone(-session.number)
 

@@ -23,6 +23,7 @@ class Carrier:
     durable = True
     is_stored = True  # whether the log is on disk; what is promised is there anyway
     journals_entries = True  # one line of history per entry, or one per batch
+    journals_digests = False  # whether a line per batch has the running digest
     is_over = False  # whether our part in the stream has ended
     delivers_batches = False  # whether the host takes many entries at once, or looks at its state between any two
 

@@ -11,6 +11,7 @@ from zlib import crc32
 
 from ..records import Record
 from .carrier import Carrier
+from .digests import RunningDigest
 from .entries import Entry, Piece, Run, decode_entry, decode_reference, is_reference, length_of, one_by_one
 from .library import Library
 from .log import Log
@@ -59,6 +60,7 @@ class Delivery:
         self.stream = carrier.stream
         self.host = host
         self._journals_entries = carrier.journals_entries
+        self._digest = RunningDigest(upto) if carrier.journals_digests else None
         self._delivers_batches = carrier.delivers_batches
         self.upto = upto
         self._library = library
@@ -97,7 +99,9 @@ class Delivery:
         self.turn.tally.delivered_entries += self.upto - first + 1
         if self._journals_entries:
             self._journal(first, epoch, pieces, runs)
-        else:
+        if self._digest is not None:
+            self._journal_digest(self._digest, first, epoch, runs)
+        elif not self._journals_entries:
             self.turn.journal("delivered", group=self.stream, epoch=epoch, seq=self.upto, first=first)
         self.host.deliver(first, runs)
 
@@ -108,8 +112,17 @@ class Delivery:
             self.turn.journal("delivered", group=self.stream, epoch=epoch, seq=seq, crc=crc32(raw),
                               origin=origin, n=entry.n)  # fmt: skip
 
+    def _journal_digest(self, digest: RunningDigest, first: int, epoch: int, runs: list[Run]) -> None:
+        digest.add(first, runs)
+        self.turn.journal("digest" if self._journals_entries else "delivered", group=self.stream, epoch=epoch,
+                          seq=self.upto, first=first, base=digest.base, digest=digest.text)  # fmt: skip
+        if not runs[-1].origin:
+            digest.begin(self.upto)
+
     def skip_to(self, seq: int, state: bytes, epoch: int) -> None:
         """Go on behind a checkpoint."""
         self.turn.journal("restored", group=self.stream, epoch=epoch, seq=seq)
         self.upto = seq
+        if self._digest is not None:
+            self._digest.begin(seq)
         self.host.restore(seq, state)

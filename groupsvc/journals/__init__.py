@@ -1,0 +1,1 @@
+"""Event journals of daemons: which lines there are, reading, checking and compacting them. Needs no daemon."""
