@@ -60,6 +60,9 @@ TELL_EVERY_S = 0.25
 LAST_WORD_S = 2.0
 """Who has asked and was just answered asks again at once: for so long the last word is kept for it."""
 
+SAID_S = 0.3
+"""Who was told the last word gets so much time to read it: what a connection carries may go with the connection."""
+
 NAMED_MAX = 5
 """Groups that are named of those that are left."""
 
@@ -88,6 +91,9 @@ class Drain:
         self._asked: list[tuple[int, int, float]] = []  # client, request, when it is answered
         self._askers: set[int] = set()
         self._over_since = math.inf
+        self._stop_at = math.inf  # the last word was said
+        self._last_words = ""
+        self._left_undone: list[str] = []
 
     @property
     def is_on(self) -> bool:
@@ -133,6 +139,8 @@ class Drain:
         self.begin(ask.timeout)
         self._askers.add(client)
         self._asked.append((client, ask.id, self.turn.now + TELL_EVERY_S))
+        if self.stage == "drained" or self.stage == "gave up":  # it is over, and about to end
+            self._tell(math.inf, self.stage, self._left_undone)
 
     def on_client_gone(self, client: int) -> None:
         """Nobody is there to be told."""
@@ -144,9 +152,12 @@ class Drain:
 
     def goes_on(self) -> bool:
         """At the end of every step: do what can be done now. Whether that has changed anything."""
+        now = self.turn.now
+        if now >= self._stop_at:
+            self._stop_at = math.inf
+            self.turn.stop(self._last_words)
         if not self.is_on:
             return False
-        now = self.turn.now
         self._look_at = now + LOOK_S
         has_changed = self._hand_over()
         if self.stage == "finishing" and (now >= self._finish_at or self._is_quiet):
@@ -234,9 +245,13 @@ class Drain:
 
     def _end(self, stage: Literal["drained", "gave up"], left: list[str]) -> None:
         self._tell(math.inf, stage, left)
-        self.stage = stage
+        self.stage, self._left_undone = stage, left
         self.turn.journal("drain", stage=stage, left=left)
-        self.turn.stop("drained" if not left else f"the time for the drain is over; left were {'; '.join(left)}")
+        self._last_words = "drained" if not left else f"the time for the drain is over; left were {'; '.join(left)}"
+        if self._askers:
+            self._stop_at = self.turn.now + SAID_S
+        else:
+            self.turn.stop(self._last_words)
 
     @property
     def _time_left(self) -> float:
@@ -260,7 +275,7 @@ class Drain:
     def deadline(self) -> float:
         """When to look again."""
         if not self.is_on:
-            return math.inf
+            return self._stop_at
         told_at = min((one[2] for one in self._asked), default=math.inf)
         ends_at = self._limit_at if self._over_since == math.inf else self._over_since + LAST_WORD_S
         return min(self._look_at, ends_at, self._finish_at if self.stage == "finishing" else math.inf, told_at)

@@ -18,7 +18,7 @@ from groupsvc.wire.client_messages import (
 )
 from groupsvc.wire.limits import DRAIN_S
 from groupsvc.wire.notices import Left
-from groupsvcd.core.drain import FINISH_S
+from groupsvcd.core.drain import FINISH_S, SAID_S
 from groupsvcd.core.events import LocalCall
 from tests.unit.core.sessions.applications import Application, Applications, three
 from tests.unit.core.trio import Trio
@@ -211,6 +211,8 @@ def test_the_last_word_waits_for_who_has_just_been_answered() -> None:
     last = ask(operator)
     domain.run(0.01)
     assert "drained" == operator.answer(last).stage  # type: ignore[union-attr]
+    assert not domain.stopped  # it gets the time to read that
+    domain.run(SAID_S)
     assert {"A": "drained"} == domain.stopped
 
 
