@@ -28,7 +28,12 @@ SPARK := $(VENV)/.spark
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 HAS_JAVA := command -v java >/dev/null || test -x "$${JAVA_HOME:-none}/bin/java"
-GET_JAVA := DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends openjdk-17-jre-headless >/dev/null
+GET := DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet --no-install-recommends
+GET_JAVA := $(GET) openjdk-17-jre-headless >/dev/null
+
+# Programs that some tests are made with; a test says which one it misses.
+HAS_TOOLS := command -v ip && command -v zsh && command -v fish && command -v groff && command -v man && command -v systemd-analyze
+GET_TOOLS := $(GET) iproute2 zsh fish groff man-db systemd linux-libc-dev >/dev/null
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test spark check docs man format sim scale bench fuzz fresh install deb clean
@@ -59,6 +64,10 @@ java:
 	@$(HAS_JAVA) || test "$$(id -u)" != 0 || $(GET_JAVA) || { apt-get update --quiet >/dev/null && $(GET_JAVA); } || true
 	@$(HAS_JAVA) || echo "There is no Java, so the tests with Spark skip. To have them: apt install openjdk-17-jre-headless" >&2
 
+.PHONY: tools
+tools:
+	@{ $(HAS_TOOLS); } >/dev/null || test "$$(id -u)" != 0 || $(GET_TOOLS) || { apt-get update --quiet >/dev/null && $(GET_TOOLS); } || true
+
 demo: $(STAMP) ## a service on three daemons: who leads is killed, then who serves; the times are printed
 	@$(BIN)/python examples/demo.py
 
@@ -74,7 +83,7 @@ docs: $(STAMP) ## the documentation as pages, in build/site; a broken link is an
 man: $(STAMP) ## the man pages, in build/man
 	@$(BIN)/python -m groupsvcd.man build/man
 
-test: check ## check, then every test, those with Spark last
+test: check tools ## check, then every test, those with Spark last
 	$(BIN)/python -m pytest $(CALM) --numprocesses $(JOBS) --dist worksteal
 	$(BIN)/python -m pytest $(OTHERS) -m 'not alone' --numprocesses $(WAITING) --dist worksteal
 	$(BIN)/python -m pytest $(OTHERS) -m alone

@@ -73,7 +73,7 @@ def answer(request: wire.AnyClientRequest) -> bytes:
 
 def test_commands_and_their_beginnings_are_completed(tmp_path: Path, program: Command) -> None:
     assert [command.words[0] for command in program.commands] == completed("groupsvc ", tmp_path)
-    assert ["status", "state"] == completed("groupsvc sta", tmp_path)
+    assert ["status", "statistics", "state"] == completed("groupsvc sta", tmp_path)
     assert [] == completed("groupsvc nonsense", tmp_path)
 
 
