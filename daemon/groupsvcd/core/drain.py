@@ -91,6 +91,7 @@ class Drain:
         self._asked: list[tuple[int, int, float]] = []  # client, request, when it is answered
         self._askers: set[int] = set()
         self._over_since = math.inf
+        self._left_at = -math.inf
         self._stop_at = math.inf  # the last word was said
         self._last_words = ""
         self._left_undone: list[str] = []
@@ -199,7 +200,13 @@ class Drain:
         return True
 
     def _leave(self) -> bool:
-        """Nobody on this node needs a group any more; whether anybody still did."""
+        """Nobody on this node needs a group any more; whether anybody still did.
+
+        Once in a moment: who is told that it has left may come again at once.
+        """
+        if self._left_at == self.turn.now:
+            return False
+        self._left_at = self.turn.now
         has_left = self._processes.drain()
         for group in self._groups.all:
             if not group.settings.processes:

@@ -144,7 +144,9 @@ class Gathering:
         first = here[living[0]] if living else next(iter(here.values()))
         given_up = tuple(one for one in living if here[one].gives_up)
         if given_up:
-            return Verdict("broken", living, first.parties, here[given_up[0]].gives_up, given_up)
+            why = here[given_up[0]].gives_up
+            for_that = tuple(one for one in given_up if here[one].gives_up == why)
+            return Verdict("broken", living, first.parties, why, for_that)
         others = tuple(one for one in living if not _agree(here[one], first))
         if others:
             said = tuple((one, here[one].parties, here[one].on_failure) for one in (living[0], *others))
