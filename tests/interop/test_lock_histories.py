@@ -7,6 +7,7 @@ one function compares what the resource noted, what the contenders wrote down, a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -65,7 +66,7 @@ class Resource:
             threading.Thread(target=self._serve, args=(user,), daemon=True).start()
 
     def _serve(self, user: socket.socket) -> None:
-        with user:
+        with user, contextlib.suppress(ConnectionError):  # it was killed, with an answer on its way
             while words := user.recv(200).decode():
                 what, fence, who = words.split()
                 user.send(b"taken" if self._use(what, int(fence), who) else b"refused")

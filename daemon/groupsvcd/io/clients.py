@@ -557,7 +557,7 @@ def _pidfd_of(fd: int, peer: str) -> int:
     if fd < 0:
         return NOT_KNOWN
     try:
-        with socket.socket(fileno=os.dup(fd)) as connection:
+        with sockets.borrowed(fd) as connection:
             if connection.family != socket.AF_UNIX:
                 return ELSEWHERE
             raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)

@@ -21,6 +21,7 @@ import socket
 import struct
 
 from ..core.access import UNKNOWN, Principal
+from .sockets import borrowed
 
 SO_PEERGROUPS = 59
 """Since Linux 4.13; the socket module does not know it."""
@@ -45,7 +46,7 @@ def principal_of(fd: int, peer: str, key_name: str, *, asks_for_keys: bool) -> P
 
 def _user(fd: int, peer: str) -> Principal:
     try:
-        with socket.socket(fileno=os.dup(fd)) as connection:
+        with borrowed(fd) as connection:
             if connection.family != socket.AF_UNIX:
                 return UNKNOWN
             raw = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)

@@ -187,3 +187,16 @@ def quietly(action: Callable[[], object]) -> None:
     """Do ``action`` while closing down, where an error of a socket changes nothing any more."""
     with contextlib.suppress(zmq.ZMQError, OSError):
         action()
+
+
+def borrowed(fd: int) -> socket.socket:
+    """The socket behind a descriptor of libzmq, to be asked and closed; ``OSError`` if there is none, or none any more.
+
+    libzmq may have closed it, and the number may be that of something else by now: then nothing is left open.
+    """
+    copy = os.dup(fd)
+    try:
+        return socket.socket(fileno=copy)
+    except OSError:
+        os.close(copy)
+        raise

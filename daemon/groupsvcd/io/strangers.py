@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import socket
 from collections.abc import Callable
 
 from .complaints import Complaints
+from .sockets import borrowed
 
 HELLO_S = 5.0
 """From being connected on; what a handshake may take (``HANDSHAKE_MS``), and some."""
@@ -70,7 +70,7 @@ class Strangers:
 def cut_off(fd: int, cookie: bytes) -> bool:
     """Hang up, if ``fd`` is still the connection with this number."""
     try:
-        with socket.socket(fileno=os.dup(fd)) as connection:
+        with borrowed(fd) as connection:
             if connection.getsockopt(socket.SOL_SOCKET, SO_COOKIE, COOKIE_BYTES) != cookie:
                 return False  # another's by now
             with contextlib.suppress(OSError):
@@ -83,7 +83,7 @@ def cut_off(fd: int, cookie: bytes) -> bool:
 def cookie_of(fd: int) -> bytes:
     """The number that the kernel has given to the connection ``fd``; empty if it is none."""
     try:
-        with socket.socket(fileno=os.dup(fd)) as connection:
+        with borrowed(fd) as connection:
             return connection.getsockopt(socket.SOL_SOCKET, SO_COOKIE, COOKIE_BYTES)
     except OSError:
         return b""
