@@ -10,14 +10,15 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 fresh=${1:-$root/build/fresh}
 command=${2:-make demo && make test}
-mirror=${MIRROR:-http://deb.debian.org/debian}
+mirror=${MIRROR:-}  # that of debootstrap
 
 [ "$(id -u)" = 0 ] || { echo "run.sh: chroot and mount need root" >&2; exit 2; }
 command -v debootstrap >/dev/null || { echo "run.sh: there is no debootstrap: apt install debootstrap" >&2; exit 2; }
 
 if [ ! -x "$fresh/usr/bin/python3" ]; then
     mkdir -p "$fresh"
-    debootstrap --variant=minbase --include=python3,python3-venv,make,git,ca-certificates bookworm "$fresh" "$mirror" >"$fresh.log" ||
+    # shellcheck disable=SC2086  # no word if there is no mirror
+    debootstrap --variant=minbase --include=python3,python3-venv,make,git,ca-certificates bookworm "$fresh" $mirror >"$fresh.log" ||
         { tail "$fresh.log" >&2; exit 1; }
 fi
 
@@ -35,9 +36,9 @@ for file in /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt /etc/
     [ ! -e "$file" ] || cp -L "$file" "$fresh$file"
 done
 
-rm -rf "$fresh/root/groupsvc"
-git clone --quiet --no-hardlinks "$root" "$fresh/root/groupsvc"
+rm -rf "$fresh/groupsvc"
+git clone --quiet --no-hardlinks "$root" "$fresh/groupsvc"
 settings=$(env | grep -E '^(https?_proxy|HTTPS?_PROXY|no_proxy|PIP_[A-Z_]*|SSL_CERT_FILE)=' || true)
 # shellcheck disable=SC2086  # one word for each setting
-exec_in() { chroot "$fresh" env -i HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 $settings "$@"; }
-exec_in sh -c "cd /root/groupsvc && $command"
+exec_in() { chroot "$fresh" env -i HOME=/tmp PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 $settings "$@"; }
+exec_in sh -c "cd /groupsvc && $command"

@@ -54,15 +54,21 @@ def test_of_two_operators_one_wins_and_the_other_is_told_the_version_that_there_
     assert [{LEVEL: won.value}] * 3 == [options(trio, name) for name in "ABC"]
 
 
-def test_a_change_reaches_a_node_that_was_down_at_its_start() -> None:
-    """It begins with what it had, and has what was decided meanwhile when it is in."""
+def _without_d_which_was_told() -> tuple[Trio, int]:
+    """D knew the level, and has gone; with the version of the level."""
     trio = Trio.in_service(others="D")
     number = trio.set("A", LEVEL, "debug")
     trio.run(0.5)
     trio.kill("D")
     reply = trio.replies[number]
     assert isinstance(reply, ConfigValue)
-    trio.set("A", LEVEL, "error", if_version=reply.version)
+    return trio, reply.version
+
+
+def test_a_change_reaches_a_node_that_was_down_at_its_start() -> None:
+    """It begins with what it had, and has what was decided meanwhile when it is in."""
+    trio, version = _without_d_which_was_told()
+    trio.set("A", LEVEL, "error", if_version=version)
     trio.set("A", CLIENTS, "5")
     trio.run(0.5)
     trio.boot("D")
@@ -73,13 +79,8 @@ def test_a_change_reaches_a_node_that_was_down_at_its_start() -> None:
 
 
 def test_what_was_withdrawn_while_a_node_was_down_is_withdrawn_there() -> None:
-    trio = Trio.in_service(others="D")
-    number = trio.set("A", LEVEL, "debug")
-    trio.run(0.5)
-    trio.kill("D")
-    reply = trio.replies[number]
-    assert isinstance(reply, ConfigValue)
-    trio.set("A", LEVEL, "", if_version=reply.version)
+    trio, version = _without_d_which_was_told()
+    trio.set("A", LEVEL, "", if_version=version)
     trio.run(0.5)
     trio.boot("D")
     trio.run(2.0)
