@@ -5,6 +5,8 @@ A, B and C are voters, A is name server; D, E and F carry the groups.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from groupsvc.wire.client_messages import (
@@ -20,6 +22,9 @@ from groupsvc.wire.limits import DRAIN_S
 from groupsvc.wire.notices import Left
 from groupsvcd.core.drain import FINISH_S, SAID_S
 from groupsvcd.core.events import LocalCall
+from groupsvcd.core.nodegroups.node_groups import NodeGroups
+from groupsvcd.core.stream.entries import Entry
+from groupsvcd.core.views import NodeId
 from tests.unit.core.sessions.applications import Application, Applications, three
 from tests.unit.core.trio import Trio
 
@@ -429,3 +434,37 @@ def test_nothing_of_it_survives_a_restart() -> None:
     assert not isinstance(again.answer(number), Problem)
     assert not domain.stopped
     assert a.node == "D"
+
+
+class ComesAgain:
+    """A program inside the daemon that joins its group again as soon as it has lost it."""
+
+    def __init__(self, groups: NodeGroups) -> None:
+        self._groups = groups
+        self.times = 0
+
+    def come(self) -> None:
+        self.times += 1
+        self._groups.join("inside", {}, self)
+
+    def joined(self, group: int, seq: int, members: tuple[NodeId, ...]) -> None: ...
+
+    def delivered(self, first_seq: int, entries: Sequence[Entry]) -> None: ...
+
+    def changed(self, seq: int, members: tuple[NodeId, ...]) -> None: ...
+
+    def lost(self, reason: str) -> None:
+        self.come()
+
+
+@pytest.mark.timeout(30)
+def test_who_comes_again_whenever_it_is_sent_away_does_not_keep_the_node_from_ending() -> None:
+    """It was sent away, and came, and was sent away, within one step that never ended."""
+    domain = three()[0]
+    program = ComesAgain(domain.engines["D"].groups)
+    domain.step("D", LocalCall(program.come))
+    domain.run(0.5)
+    drain(domain, "D", timeout=2.0)
+    domain.run(4.0)
+    assert 1 < program.times < 100
+    assert ["D"] == list(domain.stopped)
