@@ -1,0 +1,1 @@
+"""Ours beside others: the same programs on several services, in turns, in one run. ``python -m bench.peers --help``."""
