@@ -1,0 +1,113 @@
+"""R1 to R3: nobody is released from a barrier before all who count have come, and every round has one end.
+
+The node of a party writes when the party comes (``barrier_entered``: to which round, after which entry), every node
+that carries the group writes how a round ended (``barrier_over``). Who counts for a round has come to it, or to an
+earlier one that passed it over; and its own node has written that before it wrote the end.
+"""
+
+from __future__ import annotations
+
+from .checks import Check, two_values
+from .worktable import WorkTables
+
+OVER = """
+    SELECT domain, run, stream, group, node, inc, lsn, at, seq, stay, era, is_hole,
+           get_json_object(args, '$.barrier') AS barrier, bigint(get_json_object(args, '$.round')) AS round,
+           get_json_object(args, '$.end') AS end,
+           from_json(get_json_object(args, '$.arrived'), 'ARRAY<STRING>') AS arrived, xxhash64(seq, args) AS shown
+    FROM {told} WHERE kind = 'barrier_over'
+"""
+
+CAME = """
+    SELECT t.domain, t.run, t.stream, t.group, t.node, t.inc, t.lsn, t.at, t.seq, u.clock,
+           get_json_object(t.args, '$.barrier') AS barrier, bigint(get_json_object(t.args, '$.round')) AS round,
+           get_json_object(t.args, '$.provider') AS provider
+    FROM {told} t JOIN {runs} u ON u.run = t.run WHERE t.kind = 'barrier_entered'
+"""
+
+COUNTS = """
+    WITH listed AS (
+        SELECT o.*, u.clock FROM (
+            SELECT domain, run, stream, group, node, inc, lsn, at, seq, stay, era, is_hole, barrier, round, end,
+                   explode(arrived) AS provider
+            FROM {rounds_over} WHERE end != 'broken'
+        ) o JOIN {runs} u ON u.run = o.run
+    ), matched AS (
+        SELECT l.*, max(CASE WHEN c.seq <= l.seq THEN struct(c.lsn, c.round, c.seq, c.run, c.at, c.clock) END)
+                    AS fitting,
+               max(struct(c.lsn, c.round, c.seq, c.run, c.at, c.clock)) AS any
+        FROM listed l LEFT JOIN {came} c ON c.stream = l.stream AND c.barrier = l.barrier AND c.provider = l.provider
+                                        AND c.round <= l.round
+        GROUP BY l.domain, l.run, l.stream, l.group, l.node, l.inc, l.lsn, l.at, l.seq, l.stay, l.era, l.is_hole,
+                 l.barrier, l.round, l.end, l.provider, l.clock
+    )
+    SELECT m.*, coalesce(m.fitting, m.any) AS coming, h.run IS NOT NULL AS is_told_at_home,
+           coalesce(g.lsn > coalesce(m.fitting, m.any).lsn, false) AS is_before_hole
+    FROM matched m LEFT JOIN (SELECT run, max(lsn) AS lsn FROM {holes} GROUP BY run) g
+      ON g.run = coalesce(m.fitting, m.any).run
+    LEFT JOIN (SELECT DISTINCT stream, barrier, round, node, inc, true AS run FROM {rounds_over}) h
+      ON h.stream = m.stream AND h.barrier = m.barrier AND h.round = m.round
+     AND h.node = get_json_object(m.provider, '$[0]') AND h.inc = bigint(get_json_object(m.provider, '$[1]'))
+"""
+"""Every party that a node counts for a round, with its last coming that fits; behind it lines may be missing."""
+
+_one_end = two_values(
+    "{rounds_over}", ("stream", "era", "barrier", "round"), "shown",
+    "format_string('round %d of barrier %s of group %d has ended in two ways, at %s and at %s', a.round, a.barrier,"
+    " a.group, a.node, b.node)",
+    "era IS NOT NULL",
+)  # fmt: skip
+
+_where = "format_string('round %d of barrier %s of group %d', c.round, c.barrier, c.group)"
+
+BARRIER_CHECKS = (
+    Check(
+        rule="R1", promise="who is counted has come, by the word of its own daemon", level="batch",
+        reads=("barrier_over",),
+        sql=f"""
+            SELECT c.domain, c.group, c.seq, concat({_where}, ': ', c.provider, ' is counted, and its daemon has not'
+                   ' seen it come') AS text, c.run AS a_run, c.lsn AS a_lsn, NULL AS b_run, NULL AS b_lsn
+            FROM {{counts}} c LEFT JOIN (SELECT DISTINCT run FROM {{holes}}) h ON h.run = c.run
+            WHERE c.coming IS NULL AND NOT c.is_hole AND h.run IS NULL
+              AND get_json_object(c.provider, '$[0]') = c.node AND bigint(get_json_object(c.provider, '$[1]')) = c.inc
+        """,
+    ),
+    Check(
+        rule="R1", promise="no round ends before all who count have come", level="batch",
+        reads=("barrier_over", "barrier_entered"),
+        sql=f"""
+            SELECT c.domain, c.group, c.seq, concat({_where}, ' ends with entry ', c.seq, ' at ', c.node, ', before ',
+                   c.provider, ' has come') AS text,
+                   c.coming.run AS a_run, c.coming.lsn AS a_lsn, c.run AS b_run, c.lsn AS b_lsn
+            FROM {{counts}} c
+            WHERE (c.is_told_at_home OR c.coming.round = c.round) AND NOT c.is_before_hole
+              AND (c.coming.seq > c.seq OR (c.coming.run = c.run AND c.coming.lsn > c.lsn)
+                   OR (c.clock != '' AND c.coming.clock = c.clock AND c.coming.at > c.at))
+        """,
+    ),
+    Check(
+        rule="R2", promise="one end of a round", level="batch", nodes=2, reads=("barrier_over",),
+        suspects=_one_end[0], sql=_one_end[1],
+    ),
+    Check(
+        rule="R3", promise="who has come to a round that is over counts for no later one", level="batch",
+        reads=("barrier_over", "barrier_entered"),
+        sql=f"""
+            SELECT c.domain, c.group, c.seq, concat({_where}, ': ', c.provider, ' is counted at ', c.node, ', and had'
+                   ' come to round ', min(o.round), ', which is over') AS text,
+                   c.coming.run AS a_run, c.coming.lsn AS a_lsn, c.run AS b_run, c.lsn AS b_lsn
+            FROM {{counts}} c JOIN {{rounds_over}} o ON o.stream = c.stream AND o.barrier = c.barrier
+                 AND o.round >= c.coming.round AND o.round < c.round
+                 AND (o.end != 'released' OR array_contains(o.arrived, c.provider))
+            WHERE (c.is_told_at_home OR c.coming.round = c.round) AND NOT c.is_before_hole
+            GROUP BY c.domain, c.group, c.seq, c.round, c.barrier, c.provider, c.node, c.run, c.lsn, c.coming
+        """,
+    ),
+)  # fmt: skip
+
+
+def barrier_tables(work: WorkTables) -> None:
+    """What these checks read."""
+    work.name("rounds_over", OVER)
+    work.name("came", CAME)
+    work.make("counts", COUNTS)

@@ -1,0 +1,262 @@
+"""V1 to V6: who is in, who leads, and that all who go together have seen the same.
+
+``view_installed`` is written by each server that accepts a view, ``view_active`` by its leader once it was confirmed,
+``members`` by every node as it delivers a change of the list. An epoch of the domain's own stream, group 0, is a view,
+too: of its voters.
+"""
+
+from __future__ import annotations
+
+from .checks import Check, two_values
+
+_views = """(
+    SELECT domain, run, stream, group, node, lsn, seq, epoch, xxhash64(
+               get_json_object(args, '$.leader'), get_json_object(args, '$.k'),
+               sort_array(CASE WHEN kind = 'view_active'
+                    THEN transform(from_json(get_json_object(args, '$.servers'), 'ARRAY<ARRAY<STRING>>'), s -> s[0])
+                    ELSE from_json(get_json_object(args, '$.members'), 'ARRAY<STRING>') END)) AS shown
+    FROM {control} WHERE kind IN ('view_installed', 'view_active')
+)"""
+
+_one_view = two_values(
+    _views, ("stream", "epoch"), "shown",
+    "format_string('view %d of group %d is not the same at %s and at %s', a.epoch, a.group, a.node, b.node)",
+)  # fmt: skip
+
+_one_list = two_values(
+    "{told}", ("stream", "era", "seq"), "xxhash64(get_json_object(args, '$.members'))",
+    "format_string('the members of group %d after entry %d are not the same at %s and at %s', a.group, a.seq, a.node,"
+    " b.node)",
+    "kind = 'members' AND era IS NOT NULL",
+)  # fmt: skip
+
+_one_table = two_values(
+    "(SELECT c.* FROM {control} c JOIN {runs} u ON u.run = c.run AND u.level = 'full')", ("stream", "seq"),
+    "xxhash64(get_json_object(args, '$.nodes'))",
+    "format_string('list %d of nodes is not the same at %s and at %s', a.seq, a.node, b.node)",
+    "kind = 'list_installed' AND get_json_object(args, '$.nodes') NOT IN ('{{}}', '[]')",
+)  # fmt: skip
+
+_one_recovery = two_values(
+    "{control}", ("stream", "epoch"), "xxhash64(node, inc)",
+    "format_string('%s and %s have both recovered epoch %d of group %d', a.node, b.node, a.epoch, a.group)",
+    "kind = 'recovered'",
+)  # fmt: skip
+
+_same_list = two_values(
+    "{followed}", ("stream", "era", "seq"), "list_before",
+    "format_string('%s and %s deliver entry %d of group %d among different members', a.node, b.node, a.seq, a.group)",
+    "kind = 'delivered' AND NOT is_entry AND era IS NOT NULL AND list_before != 0",
+)  # fmt: skip
+
+_active = """
+    SELECT domain, run, stream, group, node, inc, lsn, at, epoch, seq, bigint(get_json_object(args, '$.base')) AS base,
+           bigint(get_json_object(args, '$.fence')) AS fence, int(get_json_object(args, '$.k')) AS k,
+           get_json_object(args, '$.forced') = 'true' AS forced,
+           from_json(get_json_object(args, '$.servers'), 'ARRAY<ARRAY<STRING>>') AS servers
+    FROM {control} WHERE kind = 'view_active'
+"""
+
+_chain = f"""
+    WITH chain AS (
+        SELECT *, lag(epoch, 1, 0L) OVER (PARTITION BY stream ORDER BY epoch) AS before,
+               lag(run) OVER (PARTITION BY stream ORDER BY epoch) AS run_before,
+               lag(lsn) OVER (PARTITION BY stream ORDER BY epoch) AS lsn_before
+        FROM (SELECT *, row_number() OVER (PARTITION BY stream, epoch ORDER BY run, lsn) AS place FROM ({_active}))
+        WHERE place = 1
+    )
+    SELECT domain, group, seq, format_string('view %d of group %d goes on from %d, and %d was active before it', epoch,
+           group, base, before) AS text, run_before AS a_run, lsn_before AS a_lsn, run AS b_run, lsn AS b_lsn
+    FROM chain WHERE run_before IS NOT NULL AND (base < before OR base >= epoch)
+"""
+
+_majorities = """
+    WITH views AS (
+        SELECT domain, stream, group, epoch, min(run) AS run, min_by(lsn, run) AS lsn, min(seq) AS seq,
+               from_json(min_by(get_json_object(args, '$.members'), run), 'ARRAY<STRING>') AS members
+        FROM {control} WHERE kind = 'view_installed' AND group = 0 GROUP BY domain, stream, group, epoch
+    ), pairs AS (
+        SELECT *, lag(struct(run, lsn, epoch, members)) OVER (PARTITION BY stream ORDER BY epoch) AS before FROM views
+    )
+    SELECT domain, group, seq, format_string('views %d and %d of the domain share no majority', before.epoch, epoch)
+           AS text, before.run AS a_run, before.lsn AS a_lsn, run AS b_run, lsn AS b_lsn
+    FROM pairs WHERE before IS NOT NULL
+      AND (2 * size(array_intersect(members, before.members)) <= size(members)
+           OR 2 * size(array_intersect(members, before.members)) <= size(before.members))
+"""
+
+_from_enough = f"""
+    WITH active AS ({_active}), recovered AS (
+        SELECT c.run, c.stream, c.node, c.inc, c.lsn, c.at, c.epoch, u.clock FROM {{control}} c JOIN {{runs}} u
+          ON u.run = c.run WHERE c.kind = 'recovered' AND c.group > 0
+    ), asked AS (
+        SELECT a.domain, a.stream, a.group, a.epoch, r.run, r.lsn, r.at, r.clock, b.epoch AS base, b.run AS base_run,
+               b.lsn AS base_lsn, explode(b.servers) AS server, CASE WHEN b.node = r.node AND b.inc = r.inc
+               THEN least(b.k, size(b.servers) - b.k + 1) ELSE size(b.servers) - b.k + 1 END AS needed,
+               size(b.servers) AS servers
+        FROM active a JOIN recovered r ON r.stream = a.stream AND r.epoch = a.epoch AND r.run = a.run
+        JOIN active b ON b.stream = a.stream AND b.epoch = a.base
+        WHERE NOT a.forced
+    ), refusing AS (
+        SELECT DISTINCT q.stream, q.epoch, q.server
+        FROM asked q JOIN {{runs}} u ON u.domain = q.domain AND u.node = q.server[0] AND u.clock = q.clock
+             AND u.clock != '' AND u.at_min < q.at AND u.at_max > q.at + 1.0
+        WHERE NOT EXISTS (SELECT 1 FROM {{control}} p WHERE p.kind = 'promise' AND p.stream = q.stream
+                          AND p.epoch >= q.epoch AND p.node = q.server[0])
+          AND NOT EXISTS (SELECT 1 FROM {{holes}} h WHERE h.run = u.run)
+    ), ahead AS (
+        SELECT DISTINCT p.stream, p.epoch, i.epoch AS above FROM {{control}} p JOIN {{control}} i
+          ON i.stream = p.stream AND i.run = p.run AND i.kind = 'view_installed' AND i.lsn < p.lsn
+        WHERE p.kind = 'promise'
+    )
+    SELECT first(q.domain) AS domain, first(q.group) AS group, 0L AS seq, format_string(
+               'epoch %d of group %d is recovered with at most %d promises of the servers of %d, and needs %d', q.epoch,
+               first(q.group), first(q.servers) - count(DISTINCT r.server), q.base, first(q.needed)) AS text,
+           first(q.base_run) AS a_run, first(q.base_lsn) AS a_lsn, first(q.run) AS b_run, first(q.lsn) AS b_lsn
+    FROM asked q JOIN refusing r ON r.stream = q.stream AND r.epoch = q.epoch AND r.server = q.server
+    LEFT JOIN ahead h ON h.stream = q.stream AND h.epoch = q.epoch AND h.above > q.base
+    WHERE h.stream IS NULL
+    GROUP BY q.stream, q.epoch, q.base HAVING first(q.servers) - count(DISTINCT r.server) < first(q.needed)
+"""
+"""A server that certainly has not promised: its journal goes on for a second by the same clock, and tells nothing."""
+
+_ordered_early = f"""
+    SELECT o.domain, o.group, o.seq_min AS seq, format_string(
+               '%s orders %d of group %d in epoch %d before that view is active', o.node, o.seq_min, o.group, o.epoch)
+           AS text, o.run AS a_run, o.seq_min_lsn AS a_lsn, a.run AS b_run, a.lsn AS b_lsn
+    FROM {{spans}} o JOIN ({_active}) a ON a.run = o.run AND a.stream = o.stream AND a.epoch = o.epoch
+    WHERE o.kind = 'ordered' AND o.lsn_min < a.lsn AND o.at_min < a.at
+"""
+
+_together = """
+    WITH parts AS (
+        SELECT domain, run, stream, group, node, stay, era, list_seq_before AS since, is_entry,
+               count(*) AS lines, sum(seq - coalesce(first, seq) + 1) AS entries,
+               bit_xor(CASE WHEN is_entry THEN xxhash64(seq, content) ELSE 0L END) AS shown,
+               max(seq) AS upto, max(lsn) AS lsn
+        FROM {followed} WHERE kind = 'delivered' AND list_seq_before > 0 AND group > 0
+        GROUP BY domain, run, stream, group, node, stay, era, list_seq_before, is_entry
+    ), whole AS (
+        SELECT p.*, lead(since) OVER (PARTITION BY run, stream, stay ORDER BY since) AS next,
+               lead(is_entry) OVER (PARTITION BY run, stream, stay ORDER BY since) AS is_entry_next,
+               lead(era) OVER (PARTITION BY run, stream, stay ORDER BY since) AS era_next
+        FROM parts p
+    )
+    SELECT domain, run, stream, group, node, lsn, upto AS seq, era, since, next, is_entry,
+           xxhash64(entries, shown) AS shown
+    FROM whole WHERE next IS NOT NULL AND era IS NOT NULL AND era = era_next
+"""
+
+_synchronous = two_values(
+    f"({_together})", ("stream", "era", "since", "next", "is_entry"), "shown",
+    "format_string('%s and %s go together from the list of entry %d of group %d to that of %d, and have not delivered"
+    " the same between', a.node, b.node, a.since, a.group, a.next)",
+)  # fmt: skip
+
+VIEW_CHECKS = (
+    Check(
+        rule="V1", promise="who installs a view is in it", level="batch", reads=("view_installed",),
+        sql="""
+            SELECT domain, group, seq, format_string('%s installs view %d of group %d and is not in it', node, epoch,
+                   group) AS text, run AS a_run, lsn AS a_lsn, NULL AS b_run, NULL AS b_lsn
+            FROM {control} WHERE kind = 'view_installed'
+              AND NOT array_contains(from_json(get_json_object(args, '$.members'), 'ARRAY<STRING>'), node)
+        """,
+    ),
+    Check(
+        rule="V1", promise="who leads a view is in it", level="batch", reads=("view_active",),
+        sql=f"""
+            SELECT domain, group, seq, format_string('%s leads view %d of group %d and is not in it', node, epoch,
+                   group) AS text, run AS a_run, lsn AS a_lsn, NULL AS b_run, NULL AS b_lsn
+            FROM ({_active}) WHERE NOT exists(servers, s -> s[0] = node)
+        """,
+    ),
+    Check(
+        rule="V2", promise="the views that a process installs only grow", level="batch", reads=("view_installed",),
+        sql="""
+            SELECT domain, group, seq, format_string('%s installs view %d of group %d after view %d', node, epoch,
+                   group, top.epoch) AS text, run AS a_run, top.lsn AS a_lsn, run AS b_run, lsn AS b_lsn
+            FROM (SELECT *, max(struct(epoch, lsn)) OVER (PARTITION BY run, inc, stream ORDER BY lsn
+                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS top
+                  FROM {control} WHERE kind = 'view_installed')
+            WHERE epoch < top.epoch
+        """,
+    ),
+    Check(
+        rule="V2", promise="the epochs that a process delivers in only grow", level="batch", reads=("delivered",),
+        sql="""
+            SELECT domain, group, seq, format_string('%s delivers %d of group %d in epoch %d after epoch %d', node, seq,
+                   group, epoch, epoch_before) AS text, run AS a_run, epoch_lsn_before AS a_lsn, run AS b_run,
+                   lsn AS b_lsn
+            FROM {followed} WHERE kind = 'delivered' AND epoch < epoch_before
+        """,
+    ),
+    Check(
+        rule="V2", promise="the lists of nodes that a process installs only grow", level="batch",
+        reads=("list_installed",),
+        sql="""
+            SELECT domain, group, seq, format_string('%s has list %d of nodes after list %d', node, seq, top.seq)
+                   AS text, run AS a_run, top.lsn AS a_lsn, run AS b_run, lsn AS b_lsn
+            FROM (SELECT *, max(struct(seq, lsn)) OVER (PARTITION BY run, inc, stream ORDER BY lsn
+                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS top
+                  FROM {control} WHERE kind = 'list_installed')
+            WHERE seq < top.seq
+        """,
+    ),
+    Check(
+        rule="V3", promise="one view, one leader, one list of servers", level="batch", nodes=2,
+        reads=("view_installed",), suspects=_one_view[0], sql=_one_view[1],
+    ),
+    Check(
+        rule="V3", promise="one list of members after one entry", level="batch", nodes=2, reads=("members",),
+        suspects=_one_list[0], sql=_one_list[1],
+    ),
+    Check(
+        rule="V3", promise="one table of nodes under one version", level="full", nodes=2, reads=("list_installed",),
+        suspects=_one_table[0], sql=_one_table[1],
+    ),
+    Check(
+        rule="V4", promise="one process recovers the log of an epoch", level="batch", reads=("recovered",),
+        suspects=_one_recovery[0], sql=_one_recovery[1],
+    ),
+    Check(
+        rule="V4", promise="active views form one chain", level="batch", reads=("view_active",), sql=_chain,
+    ),
+    Check(
+        rule="V4", promise="views of the domain that follow share a majority", level="batch",
+        reads=("domain_view",), sql=_majorities,
+    ),
+    Check(
+        rule="V4", promise="a log is recovered from enough servers of the view before", level="batch",
+        reads=("recovered", "view_active"), sql=_from_enough,
+    ),
+    Check(
+        rule="V4", promise="nobody orders in a view that is not active", level="full", reads=("ordered",),
+        sql=_ordered_early,
+    ),
+    Check(
+        rule="V5", promise="who goes from one list to the next together has delivered the same", level="batch",
+        nodes=2, reads=("members",), suspects=_synchronous[0], sql=_synchronous[1],
+    ),
+    Check(
+        rule="V6", promise="batches that end with one number are delivered among the same members", level="batch",
+        nodes=2, reads=("digest",), suspects=_same_list[0], sql=_same_list[1],
+    ),
+    Check(
+        rule="V6", promise="an entry is delivered among the same members everywhere", level="full", nodes=2,
+        reads=("entry",),
+        suspects="SELECT stream, era, seq, min(list) AS low, max(list_max) AS high FROM {log}"
+        " GROUP BY stream, era, seq HAVING min(list) != max(list_max)",
+        sql=_same_list[1].replace("NOT is_entry", "is_entry"),
+    ),
+    Check(
+        rule="V6", promise="the first entry of an epoch is its leader's own", level="full", reads=("ordered",),
+        sql="""
+            SELECT domain, group, seq_min AS seq, format_string(
+                       'the first entry of epoch %d of group %d, %d, comes from %s', epoch, group, seq_min,
+                       origin_first) AS text, run AS a_run, seq_min_lsn AS a_lsn, NULL AS b_run, NULL AS b_lsn
+            FROM {spans} s WHERE kind = 'ordered' AND group > 0 AND origin_first != ''
+              AND NOT EXISTS (SELECT 1 FROM {holes} h WHERE h.run = s.run)
+        """,
+    ),
+)  # fmt: skip
