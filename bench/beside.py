@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import time
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
@@ -12,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 import zmq
 
+from .companions import process_context
 from .load import AFTER_S, WARM_UP_S, Load, Notes, Outcome, Program, measured_time, outcome_of
 from .processor import spent_between
 
@@ -40,19 +40,33 @@ class Role(Protocol):
 NewRole = Callable[[int, Any], Role]
 """From its number (0, 1, 2) and whatever tells it where the others are."""
 
+NewProgram = Callable[[int, Load, Callable[[bytes], object]], Program]
 
-def run_beside(load: Load, new_role: NewRole, where: Any, *, also: Sequence[int] = ()) -> Outcome:
+
+def run_beside(
+    load: Load,
+    new_role: NewRole,
+    where: Any,
+    *,
+    also: Sequence[int] = (),
+    new_program: NewProgram = Program,
+    noted: type[Notes] = Notes,
+    check: Callable[[Sequence[Any]], object] = len,
+) -> Outcome:
     """Three processes under ``load``; ``new_role`` is called in each of them.
 
-    The processor time is theirs and that of the processes ``also``.
+    The processor time is theirs and that of the processes ``also``. Another program than that of ``load`` may keep
+    other notes (``noted``), which are looked at by ``check``.
     """
-    context = multiprocessing.get_context("spawn")
+    context = process_context()
     ours: list[Connection] = []
     processes = []
     try:
         for me in range(PROCESSES):
             here, there = context.Pipe()
-            processes.append(context.Process(target=_process, args=(me, where, load, new_role, there), daemon=True))
+            processes.append(
+                context.Process(target=_process, args=(me, where, load, new_role, new_program, there), daemon=True)
+            )
             processes[-1].start()
             ours.append(here)
         for connection in ours:
@@ -62,7 +76,8 @@ def run_beside(load: Load, new_role: NewRole, where: Any, *, also: Sequence[int]
             connection.send(begin)
         pids = [*also, *(process.pid for process in processes if process.pid is not None)]
         spent_s = spent_between(pids, *measured_time(load, begin))
-        notes = [msgspec.msgpack.decode(_received(each, AFTER_S + START_WAIT_S), type=Notes) for each in ours]
+        notes = [msgspec.msgpack.decode(_received(each, AFTER_S + START_WAIT_S), type=noted) for each in ours]
+        check(notes)
         return outcome_of(load, begin, notes, spent_s)
     finally:
         for process in processes:
@@ -77,9 +92,11 @@ def _received(connection: Connection, wait_s: float) -> bytes:
     return received
 
 
-def _process(me: int, where: Any, load: Load, new_role: NewRole, connection: Connection) -> None:
+def _process(
+    me: int, where: Any, load: Load, new_role: NewRole, new_program: NewProgram, connection: Connection
+) -> None:
     role = new_role(me, where)
-    program = Program(me, load, role.submit)
+    program = new_program(me, load, role.submit)
     role.program = program
     connection.send_bytes(b"ready")
     begin: float = connection.recv()

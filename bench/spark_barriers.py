@@ -1,8 +1,8 @@
 """Barriers inside of Spark tasks: eight tasks of one stage wait for each other, by ours and by Spark's own.
 
 It is a barrier stage, so that the same tasks can do both, one after the other. Spark's barrier looks once a second
-whether the others have come; ours is told. All times of all tasks count. Before each series they meet at ours: tasks
-leave Spark's barrier up to two seconds apart.
+whether the others have come; ours is told. All times of all tasks count, and in no round of either may a task go before
+all have come. Before each series they meet at ours: tasks leave Spark's barrier up to two seconds apart.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ PAYLOAD = b"x" * 1_000_000
 WARM_UP_ROUNDS = 30
 
 NAMES = ("barrier of 8 Spark tasks", "the same: Spark's own takes", "all-gather of 8 x 1 MB in Spark tasks")
+
+Spans = dict[str, list[tuple[float, float]]]
+"""When each call of one task began and ended, by the clock that all tasks of a machine share."""
 
 Times = dict[str, list[float]]
 
@@ -55,8 +58,8 @@ def rates(effort: Effort) -> list[Row]:
     ]  # fmt: skip
 
 
-def series(few: int, many: int) -> Iterator[Times]:
-    """What one task does, and how long each call took."""
+def series(few: int, many: int) -> Iterator[Spans]:
+    """What one task does, and from when to when each call took."""
     from pyspark import BarrierTaskContext
 
     spark = BarrierTaskContext.get()
@@ -75,17 +78,22 @@ def series(few: int, many: int) -> Iterator[Times]:
     yield found
 
 
-def _timed(call: Callable[[], object], rounds: int) -> list[float]:
-    times = []
+def _timed(call: Callable[[], object], rounds: int) -> list[tuple[float, float]]:
+    spans = []
     for _ in range(rounds):
         began = time.perf_counter()
         call()
-        times.append(time.perf_counter() - began)
-    return times
+        spans.append((began, time.perf_counter()))
+    return spans
 
 
-def _together(tasks: list[Times]) -> Times:
-    return {name: [one for task in tasks for one in task[name]] for name in tasks[0]}
+def _together(tasks: list[Spans]) -> Times:
+    """How long all calls took; raises if somebody left a round before all had come to it."""
+    for name in tasks[0]:
+        for number, spans in enumerate(zip(*(task[name] for task in tasks), strict=True)):
+            if min(left for _, left in spans) < max(came for came, _ in spans):
+                raise AssertionError(f"round {number} of {name} let a task go before all had come")
+    return {name: [left - came for task in tasks for came, left in task[name]] for name in tasks[0]}
 
 
 def _ratio(run: Times, over: str, under: str) -> float:

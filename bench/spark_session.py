@@ -30,7 +30,7 @@ HOW = "`make spark` installs it"
 def why_not() -> str | None:
     """What is missing for Spark, and how to get it; None if nothing is."""
     if importlib.util.find_spec("pyspark") is None:
-        return f"pyspark is not installed: {HOW}, or pip install 'groupsvc[spark]'"
+        return f"pyspark is not installed: {HOW}, or pip install '.[spark]'"
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and (Path(home) / "bin/java").exists()):
         return f"there is no Java: {HOW} as root, or apt install openjdk-17-jre-headless"

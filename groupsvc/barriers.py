@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from .sansio import rounds
 from .sansio.rounds import BarrierTerms, Missing, Released
@@ -59,7 +59,8 @@ class Barrier(KnownBarrier):
 
     def wait(self, payload: bytes = b"", *, timeout: float | None = None) -> Released:
         """Come, and wait until everybody has; ``BarrierBroken`` if that cannot be, or not in time."""
-        return cast(Released, self._come(self._terms, payload, timeout))
+        released: Released = self._come(self._terms, payload, timeout)
+        return released
 
     def all_gather(self, payload: bytes, *, timeout: float | None = None) -> dict[str, bytes]:
         """What everybody brings, by the id of the provider, the oldest first."""

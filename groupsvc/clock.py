@@ -7,11 +7,8 @@ over. ``time.monotonic`` stands still meanwhile and would let it believe.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 
-_BOOTTIME = time.CLOCK_BOOTTIME
-_clock_gettime = time.clock_gettime
-
-
-def now() -> float:
-    """Seconds since the machine started, suspended time included."""
-    return _clock_gettime(_BOOTTIME)
+now: Callable[[], float] = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+"""Seconds since the machine started, suspended time included."""

@@ -298,11 +298,11 @@ class Group(Reader, JoinedGroup["Pump"]):
         return Barrier(self.name, rounds.terms(self.name, name, parties, on_failure), self._come)
 
     def _come(self, terms: rounds.BarrierTerms, payload: object, timeout: float | None, *, resets: bool = False) -> Any:
-        where = f"at a barrier of group {self.name!r}"
-        asking.check_may_wait(where, self.name, is_callback=self._pump.is_callback)
+        pump = self._pump
+        if pump.is_callback:
+            asking.check_may_wait(f"at a barrier of group {self.name!r}", self.name, is_callback=True)
         wait = check.seconds(timeout, self._default_timeout)
-        start = rounds.come(self._pump.machine, self._membership, terms, payload, wait, resets=resets)
-        return self._pump.finish(start, wait)
+        return pump.finish(rounds.come(pump.machine, self._membership, terms, payload, wait, resets=resets), wait)
 
     # --- Questions ---
 

@@ -74,7 +74,11 @@ class Keys:
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, server: str | tuple[str, ...] | None = None) -> Keys:
         """The keys in the file at ``path``; ``server`` stands in for what the file says of servers."""
-        found = _read_secret(Path(path).expanduser())
+        try:
+            file = Path(path).expanduser()
+        except RuntimeError as error:  # ~somebody who is not known here
+            raise UsageError(f"{os.fspath(path)}: the key file cannot be read: {error}") from None
+        found = _read_secret(file)
         return found if server is None else attrs.evolve(found, servers=server)
 
 
@@ -125,17 +129,20 @@ def is_key_name(name: str) -> bool:
 
 
 def write_keys(directory: Path, name: str, keys: Keys) -> tuple[Path, Path]:
-    """Write NAME.key and NAME.pub into ``directory``; nothing is ever written over."""
+    """Write NAME.key and NAME.pub into ``directory``, which is there; nothing is ever written over."""
     secret, public = directory / (name + SECRET_SUFFIX), directory / (name + PUBLIC_SUFFIX)
     line = f'public = "{keys.public}"\n'
     whole = f"# For {name} alone: who has this file can be {name}.\n{line}" + f'secret = "{keys.secret}"\n'
     if keys.servers:
         whole += "server = [" + ", ".join(f'"{key}"' for key in keys.servers) + "]\n"
+    if not directory.exists():  # none is made: a secret in a directory that was mistyped is found by nobody but others
+        raise Failed(
+            f"there is no directory {directory}, and none is made; make it with `mkdir -m 700`, or name another"
+        )
     for path in (secret, public):
         if path.is_symlink() or path.exists():
             raise Failed(f"{path} is there already, and keys are not written over; take another name or directory")
     try:
-        directory.mkdir(parents=True, exist_ok=True)
         _write_new(secret, whole, 0o600)
         _write_new(public, f"# The public key of {name}: may be given to anybody.\n{line}", 0o644)
     except OSError as error:
@@ -180,8 +187,9 @@ def _bytes_of(path: Path, *, secret: bool = False) -> bytes:
                 text = f"mode {stat.S_IMODE(status.st_mode):04o} lets others read or change it; chmod 600 {path}"
                 raise UsageError(f"{path}: {text}")
             return file.read(FILE_BYTES_MAX)
-    except OSError as error:
-        raise UsageError(f"{path}: the key file cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # the latter if there is a zero in the path
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{path}: the key file cannot be read: {why}") from None
 
 
 def _parsed(path: Path, raw: bytes) -> dict[str, Any]:
@@ -189,7 +197,7 @@ def _parsed(path: Path, raw: bytes) -> dict[str, Any]:
 
     try:
         return tomllib.loads(raw.decode())
-    except ValueError:  # the reason might quote a secret
+    except (ValueError, RecursionError):  # the reason might quote a secret
         raise UsageError(f"{path}: is no key file; `groupsvc keygen` makes one") from None
 
 

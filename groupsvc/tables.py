@@ -31,9 +31,10 @@ import msgspec
 
 from . import clock
 from .drivers.callbacks import report
-from .errors import OutcomeUnknown, UsageError
+from .errors import OutcomeUnknown, PeerProtocolError, UsageError
 from .events import Message
 from .sansio import arguments as check
+from .wire.codec import Reader
 from .wire.limits import CHECKPOINT_BLOCK_BYTES_MAX, PAYLOAD_BYTES_MAX
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_write_decoder: msgspec.msgpack.Decoder[Write] = msgspec.msgpack.Decoder(Write)
-_rows_decoder: msgspec.msgpack.Decoder[list[Row]] = msgspec.msgpack.Decoder(list[Row])
+_write_reader: Reader[Write] = Reader(Write, "write to a table")
+_rows_reader: Reader[list[Row]] = Reader(list[Row], "block of a table")
 
 
 @attrs.define
@@ -144,8 +145,8 @@ class Rows(Mapping[str, bytes]):
     def apply(self, entry: Message) -> None:
         """A write; a message that is none is left out, by everybody alike."""
         try:
-            write = _write_decoder.decode(entry.payload)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            write = _write_reader.read(entry.payload)
+        except PeerProtocolError:
             _log.warning("message %d in group %r is no write to its table", entry.seq, entry.group)
             return
         before = self._rows.get(write.key)
@@ -179,8 +180,8 @@ class Rows(Mapping[str, bytes]):
             yield _encoder.encode(rows)
 
     def restore(self, blocks: Sequence[bytes]) -> None:
-        """Become the table of these blocks."""
-        rows = {row.key: row for block in blocks for row in _rows_decoder.decode(block)}
+        """Become the table of these blocks; if they are none, ``PeerProtocolError``, and it stays what it is."""
+        rows = {row.key: row for block in blocks for row in _rows_reader.read(block)}
         with self._lock:
             before, self._rows = self._rows, rows
         for key in before.keys() - rows.keys():

@@ -7,12 +7,17 @@ somebody looks (``View.at``).
 
 from __future__ import annotations
 
+import functools
+
 import attrs
 
 from .positions import NOT_KNOWN, Numbering, Position
 from .voting_words import Vote
 from .wire import notices
 from .wire.limits import NODE_NAME_BYTES_MAX
+
+TEXTS_KEPT = 1024
+"""Ids whose text is remembered: those who come to a barrier are the same in every round."""
 
 
 @attrs.frozen
@@ -56,6 +61,7 @@ class View:
         return self if seq == self.seq else attrs.evolve(self, seq=seq)
 
 
+@functools.lru_cache(TEXTS_KEPT)
 def text_of(id: notices.ProviderId) -> str:
     """An id as people and programs hold it."""
     return f"{id[0]}/{id[1]}/{id[2]}"

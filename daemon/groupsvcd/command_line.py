@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from groupsvc import __version__
+from groupsvc.wire import versions
 
 
 def parser() -> argparse.ArgumentParser:
@@ -20,5 +21,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--config", metavar="FILE", help="configuration in TOML (default: $GROUPSVC_CONFIG, else none)")
     found.add_argument("--check-config", action="store_true", help="report every problem of the configuration and end")
     found.add_argument("--json", action="store_true", help="with --check-config: print an object for programs")
-    found.add_argument("--version", action="version", version=f"groupsvcd {__version__}")
+    found.add_argument(
+        "--version", action="version", version=f"groupsvcd {__version__} ({versions.in_words(versions.OWN)})"
+    )
     return found

@@ -23,13 +23,16 @@ from pathlib import Path
 import zmq
 
 from groupsvc import __version__
+from groupsvc.errors import PeerProtocolError
 from groupsvc.wire.limits import DRAIN_S
 
 from .changes import Changed, Changes
 from .config import Config
-from .config.acquired import Acquired
+from .config.acquired import Acquired, value_of
+from .config.options import ESSENTIAL
 from .core.access import Access
 from .core.audit import Audit
+from .core.domain.enrolment import NO_DOOR, NO_KEYS, Door
 from .core.domain.surveys import Observed
 from .core.effects import Adopt
 from .core.engine import Engine
@@ -46,8 +49,9 @@ from .io.pages import Page, Pages
 from .io.peers import Peers
 from .io.reactor import EXIT_DISK, EXIT_OK, Reactor
 from .io.sockets import CannotBind, new_context
-from .io.state_directory import StateDirectory, StateRefused
+from .io.state_directory import ADVICE, StateDirectory, StateRefused
 from .io.store import Store
+from .io.versions_heard import VersionsHeard
 from .io.watch import Watch
 from .observe import log as logs
 from .observe import metrics
@@ -88,6 +92,9 @@ def run(
             return daemon.run()
     except StateRefused as refusal:
         log.critical("%s", refusal, extra=event("state_refused"))
+        if _is_full(config.state_directory):
+            log.error("the disk of the state directory is full; start again when it has room", extra=event("disk_full"))
+            return EXIT_DISK
         return EXIT_STATE
     except CannotBind as refusal:
         log.critical("%s", refusal, extra=event("cannot_bind"))
@@ -114,7 +121,12 @@ class Daemon:
                 raise StateRefused(f"state directory {config.state_directory} cannot be written: {error}") from None
         measured = measured_priority(config.state_directory)
         parameters = config.parameters(measured=measured, started_ms=started_us // 1_000)
-        self.engine = Engine(parameters, stored, self.incarnation, random.Random(os.urandom(16)))
+        try:
+            self.engine = Engine(parameters, stored, self.incarnation, random.Random(os.urandom(16)))
+        except PeerProtocolError as problem:
+            raise StateRefused(
+                f"state directory {config.state_directory} cannot be read: {problem}. {ADVICE}"
+            ) from None
         self.engine.sessions.set_access(Access(config.access))
         self.engine.sessions.desk.quota.members_max = config.limits.members_per_principal_max
         self.watch = Watch()
@@ -183,14 +195,14 @@ class Daemon:
             if peer_keys is not None:
                 self.changes.add("node_keys", apply=lambda new: peers.change_keys(new.node_keys))
         _make_socket_directory(config.client_address)
-        engine = self.engine
+        engine, identity = self.engine, self.engine.identity
         clients = self.clients = Clients(
             context,
             address=config.client_address,
             watch=self.watch,
             clock=clocks.now,
             complaints=self._complaints,
-            who_we_are=lambda: (engine.domain, config.node, engine.incarnation, config.domain),
+            who_we_are=lambda: (identity.domain, config.node, identity.incarnation, config.domain),
             clients_max=config.limits.clients_max,
             queue_frames=config.limits.client_queue_frames_max,
             listen=config.listen_clients,
@@ -199,8 +211,13 @@ class Daemon:
             came=self.reactor.client_came,
             audit=self._audit,
         )
+        self.reactor.other_version = VersionsHeard(
+            config.node, tuple(config.voters), clock=clocks.now, complaints=self._complaints, halt=self.reactor.halt,
+            is_in=lambda: engine.member.was_in,
+        ).heard  # fmt: skip
         self.reactor.attach(self.peers, clients, self.pages)
         engine.surveys.look = self._look
+        engine.enrolment.door, engine.enrolment.wall_s = self._door, lambda: clocks.wall_ns() / 1e9
         self.changes.add("access", apply=lambda new: self.set_access(Access(new.access)))
         self.changes.add(
             "limits.clients_per_principal_max", "limits.members_per_principal_max",
@@ -243,6 +260,28 @@ class Daemon:
         """What the engine cannot see, for surveys."""
         links = {} if self.peers is None else self.peers.states()
         return Observed(__version__, clocks.wall_us(), links)
+
+    def _door(self) -> Door:
+        """What a new node must know, for who asks for a token or shows one.
+
+        What goes into its file nobody can revoke, so that is what stands in ours. The keys that the domain lists it is
+        told by the voters, as long as they are listed; ours may be one of them.
+        """
+        config, written = self.changes.config, self.acquired.written
+        if config.keys is None:
+            return Door(problem=NO_KEYS)
+        own = {config.node: (config.keys.public,)}
+        return Door(
+            problem="" if config.listen_clients else NO_DOOR,
+            domain=config.domain,
+            address=config.listen_clients,
+            server=config.keys.public,
+            voters=config.voters,
+            in_file={**written.node_keys, **own},
+            node_keys={**config.node_keys, **own},
+            handed_out={**written.node_keys, **(own if config.node in config.voters else {})},
+            options={key: value_of(config, key) for key in ESSENTIAL if key not in ("domain", "voters")},
+        )
 
     def _set_quotas(self, clients: Clients, new: Config) -> None:
         clients.admit_per_principal(new.limits.clients_per_principal_max)
@@ -346,6 +385,14 @@ def _of_events(events: EventWriter) -> EventJournalStatistics:
     return EventJournalStatistics(
         lines_written=events.lines_written, lines_lost=events.lines_lost, bytes_waiting=events.bytes_waiting
     )
+
+
+def _is_full(directory: Path | None) -> bool:
+    """Whether nothing can be written there: then it is not for its state that a start was refused."""
+    try:
+        return directory is not None and os.statvfs(directory).f_bavail == 0
+    except OSError:
+        return False
 
 
 def _open_store(config: Config, stack: ExitStack) -> tuple[Stored, Store | None]:

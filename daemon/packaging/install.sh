@@ -2,8 +2,10 @@
 # Puts the daemon, its unit and everything around it into a system, or below DESTDIR for who makes a package of it.
 #
 #   PREFIX      where programs go (default /usr/local)          SYSCONFDIR  where the configuration goes (default /etc)
-#   DESTDIR     put before every path (default: nothing)        PYTHON      what runs the programs (default: python3)
+#   DESTDIR     put before every path (default: nothing)        PYTHON      what runs the programs (default: python3);
+#                                                                           what they need is got for it
 #   PIP         gets what they need; "none": it is there        MAN         pages, if there are any (default build/man)
+#   ZSH         where zsh looks, below PREFIX/share/zsh (default: site-functions)
 #
 # A configuration that is there already stays as it is.
 set -eu
@@ -12,10 +14,17 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 prefix=${PREFIX:-/usr/local}
 sysconfdir=${SYSCONFDIR:-/etc}
 to=${DESTDIR:-}
-python=$(command -v "${PYTHON:-python3}")
+python=$("${PYTHON:-python3}" -c 'import sys; print(sys.executable)')  # and not what only points to it
 pip=${PIP:-"$python -m pip"}
 man=${MAN:-$root/build/man}
 library=$prefix/lib/groupsvc
+
+case $to$python in
+/root/* | /home/* | /run/user/*)
+    echo "install.sh: the unit lets the daemon see no home directories, so it cannot be run by $python." >&2
+    echo "Take the Python of the system: make install PYTHON=/usr/bin/python3" >&2
+    exit 1 ;;
+esac
 
 put() { # put MODE FILE PATH
     install -D -m "$1" "$2" "$to$3"
@@ -29,7 +38,9 @@ find "$to$library" -name __pycache__ -type d -prune -exec rm -rf {} +
 if [ "$pip" != none ]; then
     "$python" -c 'import sys, tomllib; print("\n".join(tomllib.load(open(sys.argv[1], "rb"))["project"]["dependencies"]))' \
         "$root/pyproject.toml" >"$to$library/requirements.txt"
-    $pip install --quiet --disable-pip-version-check --no-compile --target "$to$library" -r "$to$library/requirements.txt"
+    $pip --python "$python" install --quiet --disable-pip-version-check --no-compile --target "$to$library" \
+        -r "$to$library/requirements.txt"
+    rm "$to$library/requirements.txt"
 fi
 for program in groupsvc:groupsvc.cli groupsvcd:groupsvcd.__main__; do
     name=${program%%:*}
@@ -68,15 +79,16 @@ for page in "$man"/man[1-8]/*.[1-8]; do
     if [ -e "$page" ]; then put 644 "$page" "$prefix/share/man/man${page##*.}/$(basename "$page")"; fi
 done
 complete() { # complete SHELL PATH
-    if PYTHONPATH="$to$library${PYTHONPATH:+:$PYTHONPATH}" "$python" -m groupsvc.cli completion "$1" >"$to$library/completion" 2>/dev/null
+    if PYTHONPATH="$to$library${PYTHONPATH:+:$PYTHONPATH}" "$python" -B -m groupsvc.cli completion "$1" >"$to$library/completion" 2>/dev/null
     then put 644 "$to$library/completion" "$2"; fi
     rm -f "$to$library/completion"
 }
 complete bash "$prefix/share/bash-completion/completions/groupsvc"
-complete zsh "$prefix/share/zsh/site-functions/_groupsvc"
+complete zsh "$prefix/share/zsh/${ZSH:-site-functions}/_groupsvc"
 complete fish "$prefix/share/fish/vendor_completions.d/groupsvc.fish"
 
 if [ -z "$to" ]; then
+    "$python" -m compileall -q "$library"  # the user of the daemon cannot write there, and would compile at every start
     echo "installed below $prefix. Then: systemd-sysusers; systemd-tmpfiles --create; systemctl daemon-reload;"
     echo "write $sysconfdir/groupsvc/groupsvcd.toml; systemctl enable --now groupsvcd"
 fi

@@ -58,6 +58,14 @@ class Command:
             yield from command.all()
 
 
+def commands_below(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """By name; empty if this parser has none."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    return {}
+
+
 def tree_of(parser: argparse.ArgumentParser, words: tuple[str, ...] = (), help: str = "") -> Command:
     """Everything that this parser takes."""
     options, arguments, commands = [], [], []

@@ -21,6 +21,7 @@ from ..drivers.connection import DaemonConnection
 from ..errors import DaemonUnreachable, Failed, GroupServiceError
 from ..wire.client_messages import Status
 from ..wire.survey_messages import NodeFindings
+from ..wire.table_lines import OptionLine
 from .advice import explained
 from .checks import configuration, domain, files
 from .checks.configuration import Judged
@@ -44,7 +45,8 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     doctor.add_argument(
         "--config", metavar="FILE",
-        help=f"configuration of the daemon (default: {configuration.CONFIG_VARIABLE}, else {configuration.USUAL_FILE})",
+        help=f"configuration of the daemon (default: {configuration.CONFIG_VARIABLE}, else {configuration.USUAL_FILE},"
+        " else the one that the daemon has read)",
     )  # fmt: skip
     colour_argument(doctor)
 
@@ -66,10 +68,13 @@ def examine(options: argparse.Namespace) -> list[Finding]:
         checked_address(given)
     is_here = given is None or given.startswith(IPC)
     file = configuration.file_of(options.config)
-    judged, found = configuration.judge(file) if is_here or file else (Judged(""), [])
-    found += configuration.look_at_keys(judged)
+    judged, found = configuration.judge(file) if file else (Judged(""), [])
     address = _address(given, judged, is_named=bool(file))
-    status, nodes, of_daemon = _ask(address, options)
+    status, nodes, of_daemon, lines = _ask(address, options)
+    if not file and is_here:
+        file = configuration.file_read_by(lines)
+        judged, found = configuration.judge(file) if file else (Judged(""), configuration.not_looked_at(lines))
+    found += configuration.look_at_keys(judged)
     found += files.look_at_socket(address)
     if file:
         found += files.look_at_state(judged, runs=_is_of(judged, status))
@@ -95,22 +100,26 @@ def _address(given: str | None, judged: Judged, *, is_named: bool) -> str:
     return default_address()
 
 
-def _ask(address: str, options: argparse.Namespace) -> tuple[Status | None, Sequence[NodeFindings], list[Finding]]:
-    """The status of the daemon, what all nodes say, and what went wrong with asking."""
+def _ask(
+    address: str, options: argparse.Namespace
+) -> tuple[Status | None, Sequence[NodeFindings], list[Finding], Sequence[OptionLine]]:
+    """The status of the daemon, what all nodes say, what went wrong with asking, and the options of the daemon."""
     status: Status | None = None
+    lines: Sequence[OptionLine] = ()
     try:
         with DaemonConnection(address, options.timeout, client="groupsvc", keys=options.keys) as connection:
             status = connection.status()
+            lines = connection.options().options
             survey = connection.survey()
     except DaemonUnreachable as error:
-        return status, (), [fail(domain.DAEMON, explained(error, options))]
+        return status, (), [fail(domain.DAEMON, explained(error, options))], lines
     except Failed as error:
-        return status, (), [warn(domain.REACH, explained(error, options), "run it again")]
+        return status, (), [warn(domain.REACH, explained(error, options), "run it again")], lines
     except GroupServiceError as error:
         advice = "" if status is None else "it may be of another version: it does not know this question"
-        return status, (), [fail(domain.DAEMON, explained(error, options), advice)]
+        return status, (), [fail(domain.DAEMON, explained(error, options), advice)], lines
     left_out = [warn(domain.NODES, f"{survey.left_out} nodes were not asked: there are too many at once")]
-    return status, survey.nodes, left_out if survey.left_out else []
+    return status, survey.nodes, left_out if survey.left_out else [], lines
 
 
 def _is_of(judged: Judged, status: Status | None) -> bool:

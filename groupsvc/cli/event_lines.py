@@ -6,22 +6,29 @@ Both are functions of the event alone, so that what ``watch`` prints can be test
 from __future__ import annotations
 
 from .. import (
+    Approved,
     AttributesChanged,
     Cause,
     Dissolved,
     Event,
+    Failing,
     Joined,
     Left,
     Lost,
+    Message,
     Overrun,
+    PhaseEnded,
     Provider,
+    Rejected,
+    Responsive,
     Resumed,
     StateChanged,
     Suspended,
+    Unresponsive,
     View,
 )
 from .colours import Style
-from .group_questions import provider_object, view_object
+from .group_questions import about, counted_object, outcome_object, provider_object, view_object
 from .tables import in_json, one_line, shown
 
 
@@ -44,9 +51,9 @@ def style_of(event: Event) -> Style | None:
             return "good"
         case Left(cause=Cause.LEAVE | Cause.GOODBYE):
             return "doubtful"
-        case Left() | Lost() | Overrun():
+        case Left() | Lost() | Overrun() | Failing() | Rejected():
             return "bad"
-        case Suspended() | Dissolved():
+        case Suspended() | Dissolved() | Unresponsive():
             return "doubtful"
         case StateChanged() | AttributesChanged():
             return "new"
@@ -75,6 +82,19 @@ def _in_words(event: Event) -> str:
             return f"dissolved: {reason or 'the last provider has left'}"
         case Overrun(missed=missed):
             return f"overrun: {missed} events were not read in time and are left out"
+        case Failing(provider=provider, cause=cause):
+            return f"failing: {_names((provider,))} ({cause.name})"
+        case Message(sender=sender, payload=payload, origin=origin):
+            return f"message from {origin if sender is None else _names((sender,))}: {shown(payload)}"
+        case PhaseEnded(phase=phase, tally=tally):
+            return f"phase {phase} has ended, another follows: {'; '.join(map(str, tally))}"
+        case Approved(outcome=outcome) | Rejected(outcome=outcome):
+            verdict = "approved" if outcome.approved else "rejected"
+            return f"{verdict}: {about(outcome.proposal)}, {outcome.reason.name} in phase {outcome.phases}"
+        case Unresponsive(provider=provider):
+            return f"does not answer: {_names((provider,))}"
+        case Responsive(provider=provider):
+            return f"answers again: {_names((provider,))}"
         case _:
             return type(event).__name__.lower()
 
@@ -104,6 +124,17 @@ def object_of(event: Event) -> dict[str, object]:
             found["reason"] = reason
         case Overrun(missed=missed):
             found["missed"] = missed
+        case Failing(provider=provider, cause=cause):
+            found |= {"provider": provider_object(provider), "cause": cause.name}
+        case Unresponsive(provider=provider) | Responsive(provider=provider):
+            found["provider"] = provider_object(provider)
+        case Message(sender=sender, payload=payload, origin=origin):
+            found |= {"sender": None if sender is None else provider_object(sender), "origin": origin}
+            found |= in_json("payload", payload)
+        case PhaseEnded(phase=phase, tally=tally):
+            found |= {"phase": phase, "tally": [counted_object(one) for one in tally]}
+        case Approved(outcome=outcome) | Rejected(outcome=outcome):
+            found["outcome"] = outcome_object(outcome)
     return found
 
 

@@ -37,7 +37,7 @@ class ExitCode(enum.IntEnum):
     CONTRADICTION = 11  # journals contradict what the service promises
     BROKEN = 123  # a barrier: somebody who had come died or gave up
     LATE = 124  # a lock, a lead, a barrier, a drain: not in time; ``timeout`` has the same number
-    LOST = 125  # the lock or the lead was lost, and the command was ended
+    LOST = 125  # the lock, the lead or the place in the group was lost
     NOT_EXECUTABLE = 126  # the command cannot be run; shells have the same number
     NO_COMMAND = 127  # there is no such command; shells have the same number
 
@@ -57,7 +57,7 @@ EXIT_CODES_TEXT = """exit codes:
   11  the journals contradict one another, or what the service promises
   123  the barrier is broken: somebody who had come died or gave up
   124  the lock or the lead was not to be had in time, or not all came to the barrier; the drain left something
-  125  the lock or the lead was lost, and the command was ended
+  125  the lock or the lead was lost, and the command was ended; join: the others sent this provider away
   126  the command cannot be run
   127  there is no such command
 """

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .. import Failed, Provider, UsageError
+from .. import Failed, Group, Provider, UsageError
 from ..wire.limits import PROVIDER_NAME_CHARS_MAX
 from .exit_codes import ExitCode
 from .group_questions import connected, provider_object
@@ -50,16 +51,33 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     group_argument(expel)
     expel.add_argument(
-        "providers", nargs="+", type=_provider, metavar="PROVIDER",
+        "providers", nargs="+", type=provider_text, metavar="PROVIDER",
         help="name or id of a provider, as `groupsvc members` shows them; a name that several have is refused",
     )  # fmt: skip
     expel.add_argument("--reason", default="", metavar="TEXT", help="why, for them and for those who stay")
 
 
+@contextmanager
+def joined(options: argparse.Namespace) -> Iterator[Group]:
+    """A provider for a moment.
+
+    That a proposal failed is an answer to it and no failure of ours: we leave in order also then, and ``groupsvc why``
+    does not tell the others of a provider that has failed.
+    """
+    refused: Failed | None = None
+    with connected(options) as session, session.join(options.group, name=NAME, create=False) as group:
+        try:
+            yield group
+        except Failed as problem:
+            refused = problem
+    if refused is not None:
+        raise refused
+
+
 def _state(options: argparse.Namespace) -> ExitCode:
     if options.value is None:
         return _show_state(options)
-    with connected(options) as session, session.join(options.group, name=NAME, create=False) as group:
+    with joined(options) as group:
         proposed = _bytes(options.value)
         outcome = group.propose_state(proposed, if_version=options.if_version).require()
         agreed = proposed if outcome.state is None else outcome.state  # a voter may have changed it
@@ -85,7 +103,7 @@ def _print_state(options: argparse.Namespace, value: bytes, version: int) -> Non
 
 
 def _send(options: argparse.Namespace) -> ExitCode:
-    with connected(options) as session, session.join(options.group, name=NAME, create=False) as group:
+    with joined(options) as group:
         outcome = group.send(_bytes(options.text)).require()
         others = len(group.providers) - 1
     if options.json:
@@ -96,7 +114,7 @@ def _send(options: argparse.Namespace) -> ExitCode:
 
 
 def _expel(options: argparse.Namespace) -> ExitCode:
-    with connected(options) as session, session.join(options.group, name=NAME, create=False) as group:
+    with joined(options) as group:
         others = [one for one in group.providers if one.id != group.me.id]
         targets = [found_provider(one, others, options.group) for one in dict.fromkeys(options.providers)]
         outcome = group.expel(*targets, reason=options.reason).require()
@@ -119,7 +137,8 @@ def found_provider(word: str, providers: Sequence[Provider], group: str) -> Prov
     raise Failed(f"{len(found)} providers of group {group!r} are called {word!r}: give the id of one, {ids}")
 
 
-def _provider(text: str) -> str:
+def provider_text(text: str) -> str:
+    """What may be the name or the id of a provider."""
     if not text.isprintable() or not 1 <= len(text) <= PROVIDER_CHARS_MAX:
         raise argparse.ArgumentTypeError(f"a provider is printable text of 1 to {PROVIDER_CHARS_MAX} characters")
     return text

@@ -7,9 +7,22 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .. import Counted, DefaultCast, Outcome, Proposal, ProposalKind, Provider, Reason, Session, View, connect
+from .. import (
+    Counted,
+    DefaultCast,
+    Outcome,
+    Proposal,
+    ProposalKind,
+    Provider,
+    Reason,
+    Session,
+    View,
+    VoteMessage,
+    connect,
+)
 from .exit_codes import ExitCode
 from .options import asking, group_argument
 from .tables import aligned, in_json, one_line, shown
@@ -148,7 +161,7 @@ def _why(options: argparse.Namespace) -> ExitCode:
 
 def outcome_lines(outcome: Outcome) -> list[str]:
     """One ballot for people: a sentence, and a line for each vote of its last phase."""
-    head = f"entry {outcome.proposal.ballot}: {_about(outcome.proposal)}"
+    head = f"entry {outcome.proposal.ballot}: {about(outcome.proposal)}"
     if outcome.reason is Reason.ONE_PHASE:
         found = [f"{head}: {_REASONS[outcome.reason]}"]
     else:
@@ -170,7 +183,8 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     return [one_line(line) for line in found]
 
 
-def _about(proposal: Proposal) -> str:
+def about(proposal: Proposal) -> str:
+    """What is proposed, with its content, and by whom."""
     by = "" if proposal.proposer is None else f" (proposed by {proposal.proposer.name or proposal.proposer.id})"
     match proposal.kind:
         case ProposalKind.STATE:
@@ -192,7 +206,36 @@ def counted_object(counted: Counted) -> dict[str, object]:
 
 def outcome_object(outcome: Outcome) -> dict[str, object]:
     """One ballot for programs."""
-    proposal = outcome.proposal
+    return {
+        **_subject_object(outcome.proposal),
+        **({} if outcome.state is None else in_json("state", outcome.state)),
+        "approved": outcome.approved,
+        "phases": outcome.phases,
+        "reason": outcome.reason.name,
+        "tally": [counted_object(one) for one in outcome.tally],
+        "defaults": [{"phase": phase, **counted_object(one)} for phase, one in outcome.defaults],
+        "messages": _said(outcome.messages),
+    }
+
+
+def proposal_object(proposal: Proposal) -> dict[str, object]:
+    """What is to be voted on, for programs."""
+    return {
+        "group": proposal.group,
+        **_subject_object(proposal),
+        **({} if proposal.state is None else in_json("state", proposal.state)),
+        **(in_json("payload", proposal.payload) if proposal.kind is ProposalKind.MESSAGE else {}),
+        "attributes": dict(proposal.attributes),
+        "code": proposal.code,
+        "reason": proposal.reason,
+        "phase": proposal.phase,
+        "time_limit": proposal.time_limit,
+        "electorate": [provider_object(one) for one in proposal.electorate],
+        "messages": _said(proposal.messages),
+    }
+
+
+def _subject_object(proposal: Proposal) -> dict[str, object]:
     return {
         "ballot": proposal.ballot,
         "proposal": proposal.id,
@@ -201,14 +244,8 @@ def outcome_object(outcome: Outcome) -> dict[str, object]:
         "joining": [provider_object(one) for one in proposal.joining],
         "leaving": [provider_object(one) for one in proposal.leaving],
         "cause": None if proposal.cause is None else proposal.cause.name,
-        **({} if outcome.state is None else in_json("state", outcome.state)),
-        "approved": outcome.approved,
-        "phases": outcome.phases,
-        "reason": outcome.reason.name,
-        "tally": [counted_object(one) for one in outcome.tally],
-        "defaults": [{"phase": phase, **counted_object(one)} for phase, one in outcome.defaults],
-        "messages": [
-            {"provider": one.provider.id, "phase": one.phase, **in_json("payload", one.payload)}
-            for one in outcome.messages
-        ],
     }
+
+
+def _said(messages: Sequence[VoteMessage]) -> list[dict[str, object]]:
+    return [{"provider": one.provider.id, "phase": one.phase, **in_json("payload", one.payload)} for one in messages]

@@ -7,6 +7,7 @@ sentence and an exit code, never a stack trace. The commands themselves are one 
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from .. import __version__
 from ..errors import GroupServiceError
 from ..sansio.arguments import group_name
 from . import (
+    audit_command,
     barrier_command,
     completion,
     config_commands,
@@ -23,14 +25,17 @@ from . import (
     drain_command,
     group_changes,
     group_questions,
+    joining,
     journal_commands,
     keygen,
     lock_commands,
     streams,
+    token_command,
     watching,
 )
 from .advice import explained
 from .child_process import NotStarted
+from .command_tree import commands_below
 from .exit_codes import EXIT_CODES_TEXT, ExitCode, code_of
 from .options import Command
 from .tables import one_line
@@ -44,6 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     streams.make_usable()
     parser = whole_parser()
     typed, argv = cut(sys.argv[1:] if arguments is None else list(arguments))
+    if meant := meant_by(parser, typed):
+        parser.error(meant)
     options, unknown = parser.parse_known_args(typed)
     misplaced = getattr(options, "misplaced", [])
     if misplaced:
@@ -79,6 +86,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.OUTPUT
 
 
+def meant_by(parser: argparse.ArgumentParser, typed: list[str]) -> str:
+    """What to say of a command that there is not, if there is one that is called much like it; else ""."""
+    for place, word in enumerate(typed):
+        below = commands_below(parser)
+        if word.startswith("-") or not below:
+            return ""
+        if word not in below:
+            close = difflib.get_close_matches(word, below, n=1)
+            whole = " ".join(("groupsvc", *typed[:place]))
+            return f"there is no command {word!r}; did you mean `{whole} {close[0]}`?" if close else ""
+        parser = below[word]
+    return ""
+
+
 def cut(typed: list[str]) -> tuple[list[str], list[str]]:
     """What is ours, and behind the first ``--`` the command to run, if this is a command that runs one."""
     if not typed or typed[0] not in RUNNING or "--" not in typed:
@@ -103,14 +124,17 @@ def whole_parser() -> argparse.ArgumentParser:
         drain_command,
         group_questions,
         watching,
+        joining,
         group_changes,
         lock_commands,
         barrier_command,
         keygen,
+        token_command,
         doctor,
     ):
         family.add(commands)
     config_commands.add(commands)
     journal_commands.add(commands)
+    audit_command.add(commands)
     completion.add(commands, whole=lambda: parser)
     return parser

@@ -13,7 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from .. import Dissolved, Event, Lost, Subscription
+from .. import Dissolved, Event, Group, Lost, Subscription, View
 from . import event_lines
 from .colours import Paint, colour_argument, paint_for
 from .exit_codes import ExitCode
@@ -43,25 +43,29 @@ def add(commands: Commands) -> None:
 def _watch(options: argparse.Namespace) -> ExitCode:
     try:
         with connected(options) as session, session.subscribe(options.group, wait=options.wait) as subscription:
-            _print_first(subscription, options)
-            return _print_events(subscription, options)
+            print_view(subscription.view, options)
+            return print_events(subscription, options)
     except KeyboardInterrupt:  # this is how one ends it
         return ExitCode.OK
 
 
-def _print_first(subscription: Subscription, options: argparse.Namespace) -> None:
-    view, paint = subscription.view, paint_for(options.color, sys.stdout)
+def print_view(view: View, options: argparse.Namespace) -> None:
+    """The group as it was in the beginning."""
+    paint = paint_for(options.color, sys.stdout)
     if options.json:
         print(json.dumps(event_lines.first_object(options.group, view)), flush=True)
     else:
         print(f"{paint(f'{_now()}  entry {view.seq}', 'faint')}  {event_lines.first_line(view)}", flush=True)
 
 
-def _print_events(subscription: Subscription, options: argparse.Namespace) -> ExitCode:
+def print_events(source: Subscription | Group, options: argparse.Namespace) -> ExitCode:
+    """A line for each, until the time is over or nothing more can come."""
     until, paint = time.monotonic() + options.duration, paint_for(options.color, sys.stdout)
     while (left := until - time.monotonic()) > 0:
-        event = subscription.next_event(timeout=left)
+        event = source.next_event(timeout=left)
         if event is None:
+            if source.ended:
+                return ExitCode.LOST
             continue
         print(json.dumps(event_lines.object_of(event)) if options.json else _line(event, paint), flush=True)
         if isinstance(event, Dissolved):

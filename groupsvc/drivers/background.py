@@ -4,8 +4,9 @@ A thread of the program that waits for something reads the socket itself; that s
 But while the program computes, proposals must be voted on, events queued and the daemon told that we live. This thread
 does it. It is started with the first session, sleeps in one ``epoll``, and ends with the process.
 
-A session whose socket is being read by a waiting thread is *paused* here: its descriptors stay registered and report
-nothing. The kernel takes care of the hand-over: switched on again, they report what is still there.
+A session whose socket is being read by a waiting thread is *paused* here: its descriptor stays registered and reports
+nothing. The kernel takes care of the hand-over: switched on again, it reports what is still there. The other descriptor
+of a socket, which tells that its connection has ended, is never paused: that happens once, and either may notice it.
 
 After a fork the child has no such thread and must not touch the parent's: it starts from nothing. When the interpreter
 ends, every session says goodbye, within a bounded time, and nobody is woken for it: threads that still wait are part of
@@ -74,11 +75,11 @@ class Background:
             self._sessions.pop(session, None)
 
     def watch(self, session: Pumped, fds: tuple[int, ...]) -> None:
-        """Its socket; paused."""
+        """Its socket: the first descriptor, which tells that something came, is paused."""
         with self._lock:
             for fd in fds:
                 self._by_fd[fd] = session
-                self._epoll.register(fd, 0)
+                self._epoll.register(fd, 0 if fd == fds[0] else select.EPOLLIN)
 
     def unwatch(self, fds: tuple[int, ...]) -> None:
         """The socket is about to be closed."""
@@ -88,15 +89,13 @@ class Background:
                     with contextlib.suppress(OSError):
                         self._epoll.unregister(fd)
 
-    def pause(self, fds: tuple[int, ...]) -> None:
-        """Somebody else reads it."""
-        for fd in fds:
-            self._epoll.modify(fd, 0)
+    def pause(self, fd: int) -> None:
+        """Somebody else reads what comes there."""
+        self._epoll.modify(fd, 0)
 
-    def resume(self, fds: tuple[int, ...]) -> None:
+    def resume(self, fd: int) -> None:
         """Nobody does any more."""
-        for fd in fds:
-            self._epoll.modify(fd, select.EPOLLIN)
+        self._epoll.modify(fd, select.EPOLLIN)
 
     def wake(self) -> None:
         """Something changed that it should look at."""

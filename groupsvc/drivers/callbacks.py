@@ -42,12 +42,13 @@ class Callbacks:
         self._busy = busy
         self._tasks: SimpleQueue[Task | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self.thread_id: int | None = None  # of the thread, once there is one
         self._is_over = False
 
     @property
     def is_here(self) -> bool:
         """Whether the caller *is* a callback."""
-        return self._thread is not None and threading.get_ident() == self._thread.ident
+        return threading.get_ident() == self.thread_id
 
     def put(self, task: Task) -> None:
         """Run this after those before it. Called by one thread at a time."""
@@ -56,6 +57,7 @@ class Callbacks:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
+            self.thread_id = self._thread.ident
         self._tasks.put(task)
 
     def end(self) -> None:

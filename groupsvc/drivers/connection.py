@@ -52,6 +52,16 @@ from ..wire.client_messages import (
     SurveyIs,
     Welcome,
 )
+from ..wire.enrolment_messages import (
+    EnrolAsk,
+    Enrolled,
+    NodeKeysAre,
+    NodeKeysAsk,
+    RevokeAsk,
+    Revoked,
+    TokenAsk,
+    TokenIs,
+)
 from ..wire.limits import TIMEOUT_S_MAX
 from . import curve
 from .daemon_socket import HOW_TO_START, DaemonSocket, NotItsKey, does_not_answer, hello, knock
@@ -151,6 +161,30 @@ class DaemonConnection:
     def drain(self, within: float) -> DrainIs:
         """Have the daemon hand over what it leads and end within so many seconds; asked again, how far it is."""
         return self._call(DrainAsk(self._next_id(), within), DrainIs, "drain this node", None, harmless=False)
+
+    # --- Keys of nodes ---
+
+    def token(self, node: str, public: str, valid_s: float, *, timeout: float | None = None) -> TokenIs:
+        """Have whoever shows the key ``public`` enrol ``node``, within so many seconds."""
+        wait = self._wait(timeout)
+        ask = TokenAsk(self._next_id(), node, public, valid_s, wait)
+        return self._call(ask, TokenIs, f"make a token for {node!r}", wait, harmless=False)
+
+    def enrol(self, node: str, public: str, *, timeout: float | None = None) -> Enrolled:
+        """Have ``node`` listed with this key, over a connection that has shown a token. May be repeated."""
+        wait = self._wait(timeout)
+        return self._call(EnrolAsk(self._next_id(), node, public, wait), Enrolled, f"enrol {node!r}", wait,
+                          harmless=False)  # fmt: skip
+
+    def revoke(self, node: str, *, timeout: float | None = None) -> Revoked:
+        """Have neither a token nor an enrolled key of ``node`` listed any more."""
+        wait = self._wait(timeout)
+        ask = RevokeAsk(self._next_id(), node, wait)
+        return self._call(ask, Revoked, f"revoke what is listed for {node!r}", wait, harmless=False)
+
+    def node_keys(self, *, timeout: float | None = None) -> NodeKeysAre:
+        """Tokens and keys of nodes as this daemon has them; answered from its memory."""
+        return self._call(NodeKeysAsk(self._next_id()), NodeKeysAre, "ask for the keys", timeout, harmless=True)
 
     # --- Its life ---------------------------------------------------------------------------------------
 

@@ -25,9 +25,14 @@ def new_keys(servers: tuple[str, ...] = ()) -> Keys:
             return Keys(public.decode(), secret.decode(), servers)
 
 
+def public_of(secret: str) -> str:
+    """The public key that belongs to this secret one."""
+    return zmq.curve_public(secret.encode()).decode()
+
+
 def problem_with_pair(keys: Keys) -> str | None:
     """Why nobody could be convinced with these, or None."""
-    if zmq.curve_public(keys.secret.encode()).decode() != keys.public:
+    if public_of(keys.secret) != keys.public:
         return "the public key does not belong to the secret key; they are of different pairs"
     return None
 

@@ -23,7 +23,8 @@ import socket
 import stat
 import sys
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import zmq
 
@@ -72,6 +73,10 @@ class AsksForKeys(DaemonUnreachable):
     """Whoever listens at the address seems to want keys, and none were shown."""
 
 
+class NotListed(DaemonUnreachable):
+    """The daemon does not know the key that was shown."""
+
+
 class DaemonSocket:
     """A connection to the daemon at ``address``, made by somebody who knocked and was ``opened`` there.
 
@@ -97,7 +102,8 @@ class DaemonSocket:
             curve.show(self._socket, keys)
             curve.expect(self._socket, server)
         self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_ENDED)
-        self._unsent: deque[bytes] = deque()
+        self._option: Callable[[int], Any] = self._socket.getsockopt
+        self.unsent: deque[bytes] = deque()  # frames that wait on our side
         self.last_size = 0  # bytes of the frame that was received last
         self.fds = (_number(self._socket, _FD), _number(self._monitor, _FD))
         try:
@@ -108,30 +114,35 @@ class DaemonSocket:
 
     # --- Out ---
 
-    def send(self, requests: Iterable[AnyClientRequest]) -> None:
+    def send(self, requests: Sequence[AnyClientRequest]) -> None:
         """Send these, as few frames as fit; what ZeroMQ does not take now goes first the next time."""
+        if len(requests) == 1:
+            self._pack(REQUEST_CODEC.encode(requests))
+        else:
+            self._pack_all(requests)
+        self.flush()
+
+    def _pack_all(self, requests: Sequence[AnyClientRequest]) -> None:
         body: list[bytes] = []
         size = 0
         for request in requests:
             encoded = REQUEST_CODEC.encode_one(request)
             if body and size + len(encoded) > FRAME_BYTES_USUAL:
-                self._pack(body)
+                self._pack(REQUEST_CODEC.joined(body))
                 body, size = [], 0
             body.append(encoded)
             size += len(encoded)
         if body:
-            self._pack(body)
-        self.flush()
+            self._pack(REQUEST_CODEC.joined(body))
 
-    def _pack(self, encoded: list[bytes]) -> None:
-        body = REQUEST_CODEC.joined(encoded)
+    def _pack(self, body: bytes) -> None:
         if len(body) > FRAME_BYTES_MAX - 128:
             raise UsageError(f"a request of {len(body)} bytes is larger than the {FRAME_BYTES_MAX} a frame may have")
-        self._unsent.append(frames.pack(FrameKind.CLIENT_REQUEST, _NO_DOMAIN, _SENDER, self._pid, body))
+        self.unsent.append(frames.pack(FrameKind.CLIENT_REQUEST, _NO_DOMAIN, _SENDER, self._pid, body))
 
     def flush(self) -> bool:
         """Send what could not be sent before; whether all is out."""
-        unsent = self._unsent
+        unsent = self.unsent
         try:
             while unsent:
                 self._socket.send(unsent[0], _NOBLOCK)
@@ -144,11 +155,11 @@ class DaemonSocket:
 
     def receive(self) -> tuple[AnyClientReply, ...] | None:
         """The messages of the next frame; None if none has come."""
-        if not _number(self._socket, _EVENTS) & _POLLIN:  # half as dear as to find it out by ``Again``
+        if not self._option(_EVENTS) & _POLLIN:  # half as dear as to find it out by ``Again``
             return None
         raw = self._socket.recv(_NOBLOCK)
-        if self._socket.getsockopt(_RCVMORE):
-            while self._socket.getsockopt(_RCVMORE):
+        if self._option(_RCVMORE):
+            while self._option(_RCVMORE):
                 self._socket.recv(_NOBLOCK)
             raise PeerProtocolError(f"{self.address} answered in several parts: it is no groupsvcd of this version")
         self.last_size = len(raw)
@@ -156,11 +167,6 @@ class DaemonSocket:
         if frame.kind is not FrameKind.CLIENT_REPLY:
             raise PeerProtocolError(f"{self.address} answered with a frame of kind {frame.kind.name}")
         return REPLY_CODEC.decode(frame.body)
-
-    @property
-    def has_unsent(self) -> bool:
-        """Whether something waits on our side."""
-        return bool(self._unsent)
 
     @property
     def is_over(self) -> bool:
@@ -181,7 +187,7 @@ class DaemonSocket:
             raise AsksForKeys(text, advice="give keys=, the path of a key file")
         if events & zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             text = f"the daemon at {self.address} does not know the key {self._keys.public}"
-            raise DaemonUnreachable(f"{text}: it must stand in [client_keys] of its configuration")
+            raise NotListed(f"{text}: it must stand in [client_keys] of its configuration")
         text = f"who listens at {self.address} hung up at once: the server key may be wrong ({_listed(self._keys)}),"
         raise NotItsKey(f"{text} or it is no groupsvcd with keys")
 

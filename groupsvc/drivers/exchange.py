@@ -17,25 +17,27 @@ FRAMES_PER_TURN = 64
 
 def exchange(machine: SessionMachine, socket: DaemonSocket) -> int:
     """How many frames were received; if ``FRAMES_PER_TURN``, there may be more, and no descriptor tells it."""
-    machine.say_what_gathers()
-    for received in range(FRAMES_PER_TURN):
-        _send(machine, socket)
+    received = 0
+    _send(machine, socket)
+    while received < FRAMES_PER_TURN:
         messages = socket.receive()
-        while messages is None:
+        if messages is not None:
+            received += 1
+            machine.received(messages, clock.now(), socket.last_size)
+        else:
             machine.tick(clock.now())
-            machine.say_what_gathers()
-            if not machine.outbox:
+            if not machine.outbox and not machine.has_spoken:
                 return received
+        if machine.outbox or machine.has_spoken or socket.unsent:
             _send(machine, socket)
-            messages = socket.receive()
-        machine.received(messages, clock.now(), socket.last_size)
-        machine.say_what_gathers()
     machine.tick(clock.now())
     _send(machine, socket)
     return FRAMES_PER_TURN
 
 
 def _send(machine: SessionMachine, socket: DaemonSocket) -> None:
-    if machine.outbox or socket.has_unsent:
+    if machine.has_spoken:
+        machine.say_what_gathers()
+    if machine.outbox or socket.unsent:
         socket.send(machine.outbox)
         machine.outbox.clear()

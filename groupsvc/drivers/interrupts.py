@@ -48,7 +48,7 @@ class Guard:
         self._is_inside = False
         self._seen: tuple[Any, ...] = ()
         self._handled: Handlers = ()  # what of it can be called
-        self._replaced: Handlers = ()
+        self._replaced: Handlers | None = None  # None: not by this thread
         self._noted: list[tuple[int, FrameType | None]] = []
 
     def __enter__(self) -> None:
@@ -88,11 +88,10 @@ class Guard:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._is_inside = False
-        if threading.get_ident() != _main:
-            self._lock.release()
-            return
-        replaced, self._replaced = self._replaced, ()
+        replaced, self._replaced = self._replaced, None
         self._lock.release()
+        if replaced is None:
+            return
         if len(replaced) == 1:
             _set_handler(*replaced[0])
         else:

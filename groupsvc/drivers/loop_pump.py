@@ -273,7 +273,7 @@ class LoopPump:
 
     def _set_timer(self) -> None:
         deadline, now = self.machine.deadline, clock.now()
-        if self._socket is not None and self._socket.has_unsent:
+        if self._socket is not None and self._socket.unsent:
             deadline = min(deadline, now + UNSENT_WAIT_S)
         if self._timer is not None:
             self._timer.cancel()

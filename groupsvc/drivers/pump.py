@@ -21,7 +21,7 @@ import os
 import select
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from .. import clock
@@ -72,14 +72,14 @@ class Pump:
         self.is_foreign = False
         self.deadline = math.inf  # for the background
         self._due = math.inf  # for whoever reads
-        self.machine = SessionMachine(name, self._cast, known_at(address))
+        self.machine = SessionMachine(name, _weakly(self._cast), known_at(address))
         self.lock = threading.RLock()  # a handler of a signal may find it held by its own thread
         self.guard = Guard(self.lock)
         self.state_listeners: list[Callable[[SessionState], object]] = []
         self.turns = 0  # with something received: what ``dispatch`` waits for
         self._name = name
         self._pid = os.getpid()
-        self._callbacks = Callbacks(f"groupsvc callbacks {name}".rstrip(), self._callback_runs)
+        self._callbacks = Callbacks(f"groupsvc callbacks {name}".rstrip(), _weakly(self._callback_runs))
         self._in_proposal = False
         self._sleepers: list[threading.Lock] = []
         self._pumping = 0  # the thread that reads the socket, 0: the background
@@ -126,7 +126,7 @@ class Pump:
             self._poll.register(fd, select.POLLIN)
         self._background.watch(self, socket.fds)
         if not self._pumping:
-            self._background.resume(socket.fds)
+            self._background.resume(socket.fds[0])
 
     def _drop_socket(self) -> None:
         socket, self._socket = self._socket, None
@@ -185,7 +185,9 @@ class Pump:
 
     def finish(self, start: Start, timeout: float) -> Any:
         """Start a call and wait for its end; one that is longer than a daemon waits is started again."""
-        self.check_usable()
+        self.check_process()
+        if 0.001 <= timeout <= TIMEOUT_S_MAX:
+            return self._ended(start, timeout).result
         until = clock.now() + timeout
         while True:
             left = until - clock.now()
@@ -199,12 +201,15 @@ class Pump:
     def _ended(self, start: Start, timeout: float) -> Call:
         """A call from its start to its end; if the caller is interrupted at any point, it is given up."""
         call: Call | None = None
+
+        def begin() -> None:
+            nonlocal call
+            call = start(clock.now(), timeout)
+
         try:
-            with self.guard:
-                call = started = start(clock.now(), timeout)
-                self._turn()
-            self.wait_until(lambda: started.is_done, math.inf)
-            return started
+            self.wait_until(lambda: call is not None and call.is_done, math.inf, begin)
+            assert call is not None
+            return call
         except BaseException:
             if call is not None:
                 with self.guard:
@@ -223,7 +228,7 @@ class Pump:
 
     def check_process(self) -> None:
         """Raise in a child of the process that made it."""
-        if not self.is_mine:
+        if self.is_foreign or os.getpid() != self._pid:
             text = f"this session belongs to process {self._pid}; a forked child calls groupsvc.connect() for its own"
             raise UsageError(text)
 
@@ -277,27 +282,35 @@ class Pump:
         finally:
             buffer.reader = 0
 
-    def wait_until(self, ready: Callable[[], bool], until: float) -> bool:
-        """Until ``ready()``, which is asked under the guard; False if the time is over first."""
+    def wait_until(self, ready: Callable[[], bool], until: float, begin: Callable[[], None] | None = None) -> bool:
+        """Until ``ready()``, which is asked under the guard; False if the time is over first.
+
+        ``begin`` is called once before, in the same step as what follows from it: a step less for every call.
+        """
         me = threading.get_ident()
+        is_nested = self._pumping == me  # a handler of a signal, run where its own thread waits
         sleeper: threading.Lock | None = None
-        fds: frozenset[int] = frozenset()
-        looks = until <= clock.now()  # who does not wait at all is told by no descriptor
+        fds: Collection[int] = ()
+        looks = until != math.inf and until <= clock.now()  # who does not wait at all is told by no descriptor
         try:
             while True:
                 with self.guard:
+                    if begin is not None:
+                        begin()
+                        begin = None
                     self._turn(fds, looks=looks)
                     is_ready = ready()
-                    now = clock.now()
-                    if is_ready or now >= until:
-                        if self._pumping == me:
+                    if is_ready or (now := clock.now()) >= until:
+                        if self._pumping == me and not is_nested:
                             self._stop_pumping()
                         return is_ready
                     pause = 0.0 if self._has_more else max(0.0, min(until, self._due) - now)
-                    if self._pumping in (0, me):
-                        if not self._pumping and self._socket is not None:
-                            self._background.pause(self._socket.fds)
+                    if self._pumping == me:
+                        pass
+                    elif not self._pumping:
                         self._pumping = me
+                        if self._socket is not None:
+                            self._background.pause(self._socket.fds[0])
                     else:
                         sleeper = threading.Lock()
                         sleeper.acquire()
@@ -306,19 +319,21 @@ class Pump:
                     fds = self._sleep_on_socket(pause)
                 else:
                     sleeper.acquire(timeout=min(pause, threading.TIMEOUT_MAX) if pause < math.inf else -1)
-                    sleeper, fds = None, frozenset()
+                    sleeper, fds = None, ()
         finally:
-            if self._pumping == me:
+            if is_nested:
+                os.eventfd_write(self._kick, 1)  # who waits outside goes on to read, and has missed what was read here
+            elif self._pumping == me:
                 with self.guard:
                     self._stop_pumping()
 
-    def _sleep_on_socket(self, pause: float) -> frozenset[int]:
+    def _sleep_on_socket(self, pause: float) -> Collection[int]:
         timeout = None if pause == math.inf else math.ceil(pause * 1000)
         try:
             found = self._poll.poll(timeout)
         except RuntimeError:  # it is in use: this is a handler of a signal, run where its own thread waits
             found = self._another_poll().poll(timeout)
-        fds = frozenset(fd for fd, _ in found)
+        fds = dict(found)
         if self._kick in fds:
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._kick)
@@ -335,9 +350,11 @@ class Pump:
         """Whoever comes first goes on: one of those that sleep, or the background."""
         self._pumping = 0
         if self._socket is not None:
-            self._background.resume(self._socket.fds)
-        self._wake_sleepers()
-        self._leave_the_rest()
+            self._background.resume(self._socket.fds[0])
+        if self._sleepers:
+            self._wake_sleepers()
+        if self._has_more:
+            self._leave_the_rest()
 
     def _leave_the_rest(self) -> None:
         """What has come and was not read yet is told by no descriptor: the background must look."""
@@ -352,7 +369,8 @@ class Pump:
 
     def _wake_others(self) -> None:
         """Something happened that others may wait for."""
-        self._wake_sleepers()
+        if self._sleepers:
+            self._wake_sleepers()
         if self._pumping not in (0, threading.get_ident()):
             os.eventfd_write(self._kick, 1)
         if self._ready >= 0:
@@ -380,21 +398,23 @@ class Pump:
 
     # --- One turn: send, receive, let time pass ---
 
-    def _turn(self, fds: frozenset[int] = frozenset(), *, looks: bool = True) -> None:
+    def _turn(self, fds: Collection[int] = (), *, looks: bool = True) -> None:
         """Under the guard; ``fds`` are known to be readable; if none is, and not ``looks``, it only sends."""
         machine, socket = self.machine, self._socket
         state = machine.state
         received = 0
-        now = clock.now()
         try:
-            machine.say_what_gathers()
+            if machine.has_spoken:
+                machine.say_what_gathers()
             if socket is None:
-                machine.tick(now)
-            elif looks or fds or self._has_more or machine.outbox or socket.has_unsent or now >= self._due:
+                machine.tick(clock.now())
+            elif machine.outbox or fds or looks or self._has_more or socket.unsent or clock.now() >= self._due:
                 # Asked before the last frames are read, and remembered: the descriptor tells it only once.
-                self._is_ending = self._is_ending or (socket.fds[1] in fds and socket.is_over)
+                if socket.fds[1] in fds and socket.is_over:
+                    self._is_ending = True
                 received = exchange(machine, socket)
-                self._is_ending = self._is_ending or machine.is_hung_up
+                if machine.is_hung_up:
+                    self._is_ending = True
                 if self._is_ending and received < FRAMES_PER_TURN:
                     self._lost_connection()
         except PeerProtocolError as problem:
@@ -405,12 +425,13 @@ class Pump:
             machine.lose(f"an error in the library: {problem!r}")
         if machine.state in IS_OVER and self._socket is not None:
             self._drop_socket()
-        self._hand_out()
+        if machine.due:
+            self._hand_out()
         self._has_more = received >= FRAMES_PER_TURN
         self._due = machine.deadline
-        if socket is not None and socket.has_unsent:
-            self._due = min(self._due, now + UNSENT_WAIT_S)
-        self.deadline = min(self._due, self._gathers_until)
+        if socket is not None and socket.unsent:
+            self._due = min(self._due, clock.now() + UNSENT_WAIT_S)
+        self.deadline = self._due if self._gathers_until == math.inf else min(self._due, self._gathers_until)
         if received or machine.state is not state:
             self.turns += 1
             self._wake_others()
@@ -482,7 +503,7 @@ class Pump:
     @property
     def is_callback(self) -> bool:
         """Whether the caller *is* a callback."""
-        return self._callbacks.is_here
+        return threading.get_ident() == self._callbacks.thread_id
 
     def _run_machine(self, due: MachineDue) -> None:
         try:
@@ -551,3 +572,15 @@ def judged(found: object, proposal: Proposal) -> Answer:
     if problem is not None:
         raise TypeError(f"on_proposal returned an Answer that is no vote: {problem}")
     return answer
+
+
+def _weakly(method: Callable[..., None]) -> Callable[..., None]:
+    """The same, for those whom the session has: they must not keep it, and its descriptors, when it is over."""
+    found = weakref.WeakMethod(method)
+
+    def call(*arguments: Any) -> None:
+        alive = found()
+        if alive is not None:
+            alive(*arguments)
+
+    return call

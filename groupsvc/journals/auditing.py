@@ -48,6 +48,9 @@ NEVER = (
 )
 """What no journal tells."""
 
+NOT_AS_WRITTEN = (LookupError, TypeError, ValueError, AttributeError)
+"""What comes of a line that no daemon has written so: somebody has changed it."""
+
 Progress = Callable[[str], None]
 
 
@@ -74,7 +77,11 @@ class Audit:
         if len({journal.node for journal in journals}) < 2:
             self.findings.cannot_check("agreement between nodes: there is a journal of one node only")
         for rule in self._rules:
-            rule.judge()
+            try:
+                rule.judge()
+            except NOT_AS_WRITTEN as problem:
+                text = f"{type(rule).__name__} cannot be judged: lines are not as they are written ({problem!r:.80})"
+                self.findings.contradict("J1", text)
         for never in NEVER:
             self.findings.cannot_check(never, 0)
         return self.findings
@@ -97,19 +104,23 @@ class Audit:
                     stays.lines_are_missing()
                 last = line.i
                 findings.lines += 1
-                if line.op == "journal_lost":
-                    findings.cannot_check(f"what {name} could not write", line.args["lines"])
-                    stays.lines_are_missing()
-                elif line.op == "journal":
-                    self._barriers.clock = line.args["clock"]
-                else:
-                    self._take(stays, line, place)
+                try:
+                    self._take(name, stays, line, place)
+                except NOT_AS_WRITTEN:
+                    findings.contradict("J1", f"a line cannot be understood: {line.op} is not so written", place)
             if segment.torn_bytes:
                 findings.cannot_check(f"the last line of {name}, file {number}, which is torn")
             for problem in segment.unreadable:
                 findings.contradict("J1", f"a line cannot be read: {problem}")
 
-    def _take(self, stays: Stays, line: HistoryEvent, place: Place) -> None:
+    def _take(self, name: str, stays: Stays, line: HistoryEvent, place: Place) -> None:
+        if line.op == "journal_lost":
+            self.findings.cannot_check(f"what {name} could not write", line.args["lines"])
+            stays.lines_are_missing()
+            return
+        if line.op == "journal":
+            self._barriers.clock = line.args["clock"]
+            return
         stay = stays.of(line)
         for rule in self._rules:
             rule.take(stay, line, place)

@@ -289,6 +289,8 @@ class BallotRules:
         longest = max(seen, default=0.0)
         if longest >= limit - ENOUGH:
             self._findings.compared["G5"] += 1
+        elif key[1] is None:  # it went on from a checkpoint: what others saw may have been of another era
+            self._findings.cannot_check("G5 of late voters, by nodes of which the era is not known")
         elif self._presided(stay, counted.line.seq) not in self._nodes:
             self._findings.cannot_check("G5 of late voters, as the journal of the node that presided is not here")
         else:

@@ -26,6 +26,9 @@ _ALWAYS = (
     "phase", "voted", "votes", "outcome", "refused", "barrier_entered", "barrier_over",
     # of sessions
     "session_opened", "session_resumed", "session_ended",
+    # records of who came, was refused, or asked for something (groupsvcd.core.audit)
+    "client_admitted", "client_refused", "key_admitted", "key_refused", "access_denied", "expel_asked",
+    "token_pending", "token_made", "token_used", "token_shown_again", "token_refused", "token_expired", "token_revoked",
 )  # fmt: skip
 
 _FULL = ("ordered", "stable", "held", "digest", "mark")

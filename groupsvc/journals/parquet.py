@@ -2,7 +2,7 @@
 
 Each segment becomes a file of the same name. It is written beside its place, synced, put in its place and that synced,
 too, and only then is the source removed: whatever is interrupted can be done again. ``pyarrow`` is needed here and
-nowhere else (``pip install groupsvc[journal]``); the daemon never imports it.
+nowhere else (the extra ``journal``); the daemon never imports it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def arrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise Failed("pyarrow is not installed, and Parquet needs it: pip install 'groupsvc[journal]'") from None
+        raise Failed("pyarrow is not installed, and Parquet needs it: pip install pyarrow") from None
     return pyarrow, pyarrow.parquet
 
 
@@ -182,8 +182,12 @@ def _json(value: dict[str, Any]) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError)
+"""What is raised over a file that is no compacted segment, or not whole; errors of pyarrow are of these classes."""
+
+
 def lines_in(file: Path) -> Iterator[HistoryEvent]:
-    """The lines that a compacted segment was made of."""
+    """The lines that a compacted segment was made of; raises one of ``UNREADABLE``."""
     _, parquet = arrow()
     with parquet.ParquetFile(file) as opened:
         for batch in opened.iter_batches(batch_size=ROWS_AT_ONCE):

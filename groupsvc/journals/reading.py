@@ -39,9 +39,7 @@ class SegmentLines:
     def __iter__(self) -> Iterator[tuple[Place, HistoryEvent]]:
         self.torn_bytes, self.unreadable = 0, []
         if self.file.suffix == ".parquet":
-            from .parquet import lines_in
-
-            yield from ((Place(self.file, number), line) for number, line in enumerate(lines_in(self.file), 1))
+            yield from self._compacted()
             return
         with self.file.open("rb") as stream:
             for number, raw in enumerate(stream, 1):
@@ -52,6 +50,20 @@ class SegmentLines:
                     yield Place(self.file, number), from_line(raw)
                 except msgspec.DecodeError as problem:
                     self.unreadable.append(f"{Place(self.file, number)}: {problem}")
+
+    def _compacted(self) -> Iterator[tuple[Place, HistoryEvent]]:
+        from .parquet import UNREADABLE, lines_in
+
+        number = 0
+        try:
+            for number, line in enumerate(lines_in(self.file), 1):
+                yield Place(self.file, number), line
+        except UNREADABLE as problem:
+            self.unreadable.append(f"{Place(self.file, number + 1)}: {_one_line(problem)}")
+
+
+def _one_line(problem: Exception) -> str:
+    return (str(problem) or type(problem).__name__).partition("\n")[0]
 
 
 @attrs.frozen

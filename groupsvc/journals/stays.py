@@ -61,7 +61,8 @@ class Stays:
         stay = self._open.get(line.group)
         op = line.op
         if stay is None or op == "restored" or (op == "joined" and stay.is_joined):
-            stay = self._open[line.group] = Stay(self._journal, line.group, self._is_whole)
+            was_joined = stay is not None and op == "restored" and stay.is_joined
+            stay = self._open[line.group] = Stay(self._journal, line.group, self._is_whole, is_joined=was_joined)
         if op == "restored":
             stay.delivered = line.seq
         elif op == "joined":

@@ -23,6 +23,10 @@ class Party(Place):
             return group.providers
         return await aio_providers_of(self._pump, self._line.group, check.seconds(timeout, self._default_timeout))
 
+    async def fence(self, *, timeout: float | None = None) -> int:
+        """Of the list as it is known here: larger after each change of it, for ever. Enters, if I am not here."""
+        return (await self._opened(self._until(timeout))).view.fence
+
     async def wait_for(self, count: int, timeout: float | None = None) -> bool:
         """Enter, and wait until at least so many are here; False if they are not in time."""
         wanted = check.whole(count, "count", self._line.group)

@@ -10,6 +10,9 @@ times ``NUMBERS_PER_FENCE``. Between two numbers there may be a gap; who needs n
 A, B open the counter; fence 7. A gets 7·2²⁰, B 7·2²⁰ + 1. Both close it, and C opens it later: its fence is 10 by then,
 and the first number 10·2²⁰. No more than 2²⁰ numbers are given under one fence, so none of them can be C's: who needs
 more leaves and comes again, which makes the fence larger.
+
+A number is its own fence: it is larger than all that were given before it, also by counters that were closed meanwhile.
+What is written with it can refuse smaller ones, and needs no other number for that.
 """
 
 from __future__ import annotations

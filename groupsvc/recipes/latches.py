@@ -8,6 +8,9 @@
 All say the same number; who says another one is told ``UsageError``. How often is left is the state value of a group,
 so a latch lasts as long as anybody has it open: the one who waits should open it before the others count. To wait for
 members and not for numbers there are barriers, which also tell who is missing.
+
+A latch has no fence: to be open is final, and nobody can hold it against another. Who was asleep and finds it open is
+told something that is still true.
 """
 
 from __future__ import annotations

@@ -6,6 +6,10 @@
 
 Who enters is listed until it leaves or dies, in the order in which they came. Who only wants to know who is there asks
 without entering.
+
+What a party member does for the others may come late: B was taken for dead and C has its work. ``fence`` is a number
+that grows with everybody who enters or leaves, and is the same for all who see the same list. Who hands out work by the
+list gives it along; what is worked on refuses a smaller one than it has seen, as with locks.
 """
 
 from __future__ import annotations
@@ -40,6 +44,10 @@ class Party(Place):
         if group is not None and not group.ended:
             return group.providers
         return providers_of(self._pump, self._line.group, check.seconds(timeout, self._default_timeout))
+
+    def fence(self, *, timeout: float | None = None) -> int:
+        """Of the list as it is known here: larger after each change of it, for ever. Enters, if I am not here."""
+        return self._opened(self._until(timeout)).view.fence
 
     def wait_for(self, count: int, timeout: float | None = None) -> bool:
         """Enter, and wait until at least so many are here; False if they are not in time."""

@@ -61,6 +61,8 @@ def seconds(value: object, otherwise: float) -> float:
     """A timeout: positive, infinite for ever, None for the session's own."""
     if value is None:
         return otherwise
+    if type(value) is float and value > 0:
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value <= 0:
         raise UsageError(f"timeout is {value!r}; it must be above 0 seconds, or math.inf to wait for ever")
     return float(value)
@@ -85,6 +87,8 @@ def payload(
     advice: str = "send it in parts",
 ) -> bytes:
     """Bytes of an application."""
+    if type(value) is bytes and len(value) <= most:
+        return value
     where = "" if group is None else f" for group {group!r}"
     if type(value) is not bytes:
         if not isinstance(value, bytes | bytearray | memoryview):

@@ -9,6 +9,7 @@ approved too late must be left again, not forgotten.
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -109,6 +110,7 @@ class Calls:
     def __init__(self, unwanted: Callable[[AnyAnswer], None]) -> None:
         self._waiting: dict[int, Call] = {}
         self._deadlines: list[tuple[float, int]] = []
+        self.deadline = math.inf  # when the next one is late
         self._unwanted = unwanted
 
     def __len__(self) -> int:
@@ -121,10 +123,13 @@ class Calls:
         if len(self._deadlines) > 2 * len(self._waiting) + ENDED_KEPT:
             self._deadlines = [one for one in self._deadlines if one[1] in self._waiting]
             heapq.heapify(self._deadlines)
+        if until < self.deadline:
+            self.deadline = until
 
     def abandon(self, call: Call) -> None:
         """Nobody waits for it any more."""
         self._waiting.pop(call.id, None)
+        self._look_who_is_next()
 
     def answer(self, answer: AnyAnswer) -> None:
         """The daemon's answer to one of them."""
@@ -136,22 +141,21 @@ class Calls:
         if call is None:
             self._unwanted(answer)
         else:
+            self._look_who_is_next()
             call.answered(answer)
 
-    @property
-    def deadline(self) -> float | None:
-        """When the next one is late."""
+    def _look_who_is_next(self) -> None:
         deadlines = self._deadlines
         while deadlines and deadlines[0][1] not in self._waiting:
             heapq.heappop(deadlines)
-        return deadlines[0][0] if deadlines else None
+        self.deadline = deadlines[0][0] if deadlines else math.inf
 
     def tick(self, now: float, silence: str) -> list[Call]:
         """End those that are late, which are given back; ``silence`` says why nobody answers."""
         late = []
-        while (deadline := self.deadline) is not None and deadline <= now:
-            _, id = heapq.heappop(self._deadlines)
-            call = self._waiting.pop(id)
+        while self.deadline <= now:
+            call = self._waiting.pop(self._deadlines[0][1])
+            self._look_who_is_next()
             late.append(call)
             advice = "try again" if call.harmless else ""
             call.fail(
@@ -165,6 +169,7 @@ class Calls:
         """The session is over."""
         waiting, self._waiting = self._waiting, {}
         self._deadlines.clear()
+        self.deadline = math.inf
         for call in waiting.values():
             call.fail(
                 no_answer(

@@ -10,7 +10,7 @@ Numbers are never written on the wire: a connection keeps order, so counting is 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from ..errors import PeerProtocolError
@@ -24,6 +24,7 @@ class Said:
     def __init__(self) -> None:
         self.counted = 0
         self._kept: deque[AnyClientRequest] = deque()
+        self.say: Callable[[AnyClientRequest], None] = self._kept.append  # the next request; kept until counted
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -32,10 +33,6 @@ class Said:
     def total(self) -> int:
         """How many were ever said."""
         return self.counted + len(self._kept)
-
-    def say(self, request: AnyClientRequest) -> None:
-        """The next request; kept until counted."""
-        self._kept.append(request)
 
     def taken(self, count: int) -> None:
         """The daemon has counted so many. It cannot have counted what was never said, nor forgotten what it had."""
@@ -57,24 +54,16 @@ class Heard:
 
     def __init__(self) -> None:
         self.count = 0
-        self._told = 0  # how far we have said that we counted
-        self._bytes = 0
-
-    def hear(self) -> None:
-        """One more."""
-        self.count += 1
-
-    def hear_bytes(self, size: int) -> None:
-        """So many bytes came."""
-        self._bytes += size
+        self.bytes = 0  # since we said how far we have counted,
+        self._told = 0  # which was so far
 
     @property
     def is_much(self) -> bool:
         """Whether it should be said now how far we are: the daemon keeps all of it until then."""
-        return self.count - self._told >= COUNT_EVERY_ITEMS or self._bytes >= COUNT_EVERY_BYTES
+        return self.count - self._told >= COUNT_EVERY_ITEMS or self.bytes >= COUNT_EVERY_BYTES
 
     def said(self) -> int:
         """How far we are, which is being told to the daemon."""
         self._told = self.count
-        self._bytes = 0
+        self.bytes = 0
         return self.count

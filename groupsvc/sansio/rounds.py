@@ -95,28 +95,28 @@ def come(
     where = f"barrier {barrier.name!r} of group {group!r}" if barrier.name else f"the barrier of group {group!r}"
     what = f"reset {where}" if resets else f"pass {where}"
 
-    def ended(round_: Round, parts: list[wire.RoundPart]) -> Released:
-        if round_.end == "broken":
-            raise broken(membership, where, round_)
-        return _released(round_, parts)
-
     def start(now: float, timeout: float) -> Call:
-        check_member(machine, membership, what)
-        if timeout >= min(
-            wait, TIMEOUT_S_MAX
-        ):  # cut off for a daemon, which at barriers waits as long as it is asked to
-            timeout = wait
+        if membership.end_reason is not None:
+            check_member(machine, membership, what)
+        if timeout >= wait or timeout >= TIMEOUT_S_MAX:
+            timeout = wait  # cut off for a daemon, which at barriers waits as long as it is asked to
         call = machine.ask(
             lambda id: wire.BarrierAsk(
                 id, number, barrier.name, barrier.parties, barrier.on_failure, brought, resets, timeout
             ),
             wire.RoundIs, what, now=now, timeout=timeout, group=group,
-            convert=lambda answer: ended(answer.round, call.parts),
+            convert=lambda answer: _ended(answer.round, call.parts, membership, where),
         )  # fmt: skip
         call.take_back = lambda id: wire.BreakAsk(id, number, barrier.name, call.id)
         return call
 
     return start
+
+
+def _ended(round_: Round, parts: list[wire.RoundPart], membership: Membership, where: str) -> Released:
+    if round_.end == "broken":
+        raise broken(membership, where, round_)
+    return _released(round_, parts)
 
 
 def past(machine: SessionMachine, membership: Membership, barrier: str, round_: int) -> Start:
@@ -137,8 +137,9 @@ def past(machine: SessionMachine, membership: Membership, barrier: str, round_: 
 
 def _released(round_: Round, parts: list[wire.RoundPart]) -> Released:
     """With what each brought: little is in the end of the round, and what is much came before it."""
-    told_before = {provider: payload for part in parts for provider, payload in part.payloads}
-    arrived = {text_of(provider): told_before.get(provider, payload) for provider, payload in round_.arrived}
+    arrived = {text_of(provider): payload for provider, payload in round_.arrived}
+    for part in parts:
+        arrived.update((text_of(provider), payload) for provider, payload in part.payloads)
     return Released(round_.number, arrived)
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, get_args
 
 import attrs
 
@@ -67,6 +67,7 @@ SILENT = "the daemon did not answer in time"
 UNREACHED = "the connection to the daemon broke, and it could not be reached again in time"
 
 _ABOUT_THE_SESSION = (wire.SessionIs, wire.SessionAliveAck, wire.Welcome)
+_TELLINGS = frozenset(get_args(wire.AnyTelling))
 CastHook = Callable[[Membership, Proposal, Answer | None], None]
 
 
@@ -160,7 +161,8 @@ class SessionMachine:
     def received(self, messages: Sequence[wire.AnyClientReply], now: float, size: int = 0) -> None:
         """What came in one frame of ``size`` bytes."""
         self._now = now
-        self._heard.hear_bytes(size)
+        heard = self._heard
+        heard.bytes += size
         for message in messages:
             if self.state in IS_OVER:
                 return
@@ -171,12 +173,15 @@ class SessionMachine:
                 continue
             if not self._is_on:
                 raise PeerProtocolError(f"the daemon sent {type(message).__name__} before the session was open")
-            self._heard.hear()
-            self._counted(message)
-        if self._is_on and self._heard.is_much:
+            heard.count += 1
+            if type(message) in _TELLINGS:
+                self._told(message)
+            else:
+                self._calls.answer(message)  # type: ignore[arg-type]  # it is none of the others
+        if self._is_on and heard.is_much:
             self._say_alive()
 
-    def _counted(self, message: wire.AnyClientReply) -> None:
+    def _told(self, message: wire.AnyClientReply) -> None:
         match message:
             case wire.Told():
                 membership = self.members.get(message.member)
@@ -209,8 +214,6 @@ class SessionMachine:
             case wire.SnapshotWanted():
                 if (membership := self.members.get(message.member)) is not None:
                     membership.snapshot_wanted(message.seq)
-            case _:
-                self._calls.answer(message)
 
     def _look_whether_it_ended(self, membership: Membership) -> None:
         if membership.has_ended:
@@ -324,8 +327,7 @@ class SessionMachine:
     def deadline(self) -> float:
         """When ``tick`` is due, whatever happens."""
         lease = self.lease.until if self.state is SessionState.CONNECTED else math.inf
-        calls = self._calls.deadline
-        at = min(self._alive_at, self._give_up_at, lease, math.inf if calls is None else calls)
+        at = min(self._alive_at, self._give_up_at, lease, self._calls.deadline)
         return min(at, *(chore.deadline for chore in self.chores)) if self.chores else at
 
     def tick(self, now: float) -> None:
@@ -335,11 +337,14 @@ class SessionMachine:
             self.lose(f"the connection broke, and the daemon could not be reached again within {GRACE_S:g} s")
         if now >= self._alive_at:
             self._say_alive()
-        self._look_at_the_lease()
-        for call in self._calls.tick(now, SILENT if self._is_on else UNREACHED):
-            self._take_back(call)  # the daemon may have been stopped, and believe that somebody still waits
-        for chore in [one for one in self.chores if now >= one.deadline]:
-            chore.tick(now)
+        if (now < self.lease.until) is not (self.state is SessionState.CONNECTED):
+            self._look_at_the_lease()
+        if now >= self._calls.deadline:
+            for call in self._calls.tick(now, SILENT if self._is_on else UNREACHED):
+                self._take_back(call)  # the daemon may have been stopped, and believe that somebody still waits
+        if self.chores:
+            for chore in [one for one in self.chores if now >= one.deadline]:
+                chore.tick(now)
 
     def _say_alive(self) -> None:
         if not self._is_on:
@@ -388,8 +393,10 @@ class SessionMachine:
 
         ``harmless``: it changes nothing. ``proposes``: it has an id, by which somebody can ask later what became of it.
         """
-        self._now = max(self._now, now)
-        self.check_open(what, group)
+        if now > self._now:
+            self._now = now
+        if self.state in IS_OVER:
+            self.check_open(what, group)
         if len(self._calls) >= REQUESTS_WAITING_MAX:
             text = f"could not {what}: {REQUESTS_WAITING_MAX} calls of this session wait already; wait for some"
             raise WouldBlock(text, group=group)
@@ -400,7 +407,8 @@ class SessionMachine:
         id = self.next_id()
         ids = (self._proposal_of(id),) if proposes and self._proposals is not None else ()
         call = Call(id, expected, what, harmless=harmless, group=group, convert=convert, ids=ids)
-        self.say_what_gathers()
+        if self.has_spoken:
+            self.say_what_gathers()
         self._calls.add(call, now + timeout + REPLY_SLACK_S)
         self.say(make(call.id))
         return call

@@ -66,7 +66,7 @@ def _task_context() -> Any:
     try:
         from pyspark import TaskContext
     except ImportError as problem:
-        text = f"pyspark is needed here, and cannot be imported ({problem}): pip install 'groupsvc[spark]'"
+        text = f"pyspark is needed here, and cannot be imported ({problem}): pip install '.[spark]' in a clone"
         raise UsageError(text) from None
     return TaskContext.get()  # in a barrier stage it is that one
 

@@ -274,7 +274,10 @@ class _Entering:
     def _not_started(self, run: Run, parties: int, problem: GroupServiceError) -> NotStarted:
         """Which partitions are missing, and what that usually means."""
         lobby, scope = run.lobby, self._scope
-        here = {one.rank for one in members_of(run.group.providers).values()}
+        there = [*run.group.providers]
+        if isinstance(problem, BarrierBroken):  # who gave up first may have left by now, and was there all the same
+            there += [*problem.who, *problem.arrived]
+        here = {one.rank for one in members_of(there).values()}
         elsewhere = {one.rank for one in members_of(lobby.providers).values()} - here
         missing = set(range(parties)) - here
         if not missing:

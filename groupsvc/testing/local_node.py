@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
@@ -42,6 +43,7 @@ class LocalNode:
         self._process: subprocess.Popen[bytes] | None = None
         self._in_grave = True
         self._connection: DaemonConnection | None = None
+        self._asking = threading.RLock()  # threads of a test ask for the status side by side, a connection is for one
         self.client_address = f"ipc://{directory / name}.sock"
         self.state_directory = directory / f"{name}.state"
         self._log = directory / f"{name}.log"
@@ -159,23 +161,25 @@ class LocalNode:
         """The daemon's own view, or None if it does not answer."""
         if self.paused or not self.is_running:
             return None
-        try:
-            return self.connection(timeout).status(timeout=timeout)
-        except GroupServiceError:
-            self.disconnect()
-            return None
+        with self._asking:
+            try:
+                return self.connection(timeout).status(timeout=timeout)
+            except GroupServiceError:
+                self.disconnect()
+                return None
 
     def connection(self, timeout: float = STATUS_WAIT_S) -> DaemonConnection:
-        """A connection that is kept between calls; made anew after a failure."""
+        """A connection that is kept between calls; made anew after a failure. Under the lock."""
         if self._connection is None:
             self._connection = DaemonConnection(self.client_address, timeout, client="LocalDomain")
         return self._connection
 
     def disconnect(self) -> None:
         """Forget the kept connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        with self._asking:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
 
     def logs(self) -> str:
         """Everything the daemon has written to its output, over all its runs."""

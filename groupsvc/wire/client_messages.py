@@ -26,6 +26,7 @@ from .client_forms import ClientMessage as ClientMessage
 from .client_forms import ClientReply as ClientReply
 from .client_forms import ClientRequest as ClientRequest
 from .codec import Codec
+from .enrolment_messages import EnrolAsk, Enrolled, NodeKeysAre, NodeKeysAsk, RevokeAsk, Revoked, TokenAsk, TokenIs
 from .kinds import Kind
 from .notices import AnyNotice, AttributeValue, DefaultVote, GroupView, Outcome, ProposalId, ProviderId, Vote
 from .option_messages import OptionsAre as OptionsAre
@@ -579,12 +580,12 @@ AnyClientRequest = (
     | SurveyAsk | OpenSession | ResumeSession | CloseSession | SessionAlive
     | JoinAsk | SubscribeAsk | LeaveAsk | GoodbyeAsk | ChangeStateAsk | SendAsk | ExpelAsk | ChangeAttributesAsk
     | CastVote | Multicast | SubmitOutside | CatchUpAsk | OutcomeAsk | GroupsAsk | WhyAsk | Overrun
-    | StoreBlock | SealCheckpoint | BarrierAsk | BreakAsk | RoundAsk
+    | StoreBlock | SealCheckpoint | BarrierAsk | BreakAsk | RoundAsk | TokenAsk | EnrolAsk | RevokeAsk | NodeKeysAsk
 )  # fmt: skip
 AnyAnswer = (
     Welcome | Status | Statistics | GroupRecord | ConfigValue | Done | Problem | DrainIs | SurveyIs
     | SessionIs | SessionAliveAck | JoinedAs | Subscribed | OutcomeIs | CaughtUp | GroupsAre | OutcomesAre
-    | RoundIs | RoundPart | OptionsAre
+    | RoundIs | RoundPart | OptionsAre | TokenIs | Enrolled | Revoked | NodeKeysAre
 )  # fmt: skip
 AnyTelling = (
     Told | MessagesCame | MemberLost | NoticesMissed | SessionNews | CheckpointBlock | CheckpointTold | SnapshotWanted

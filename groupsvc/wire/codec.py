@@ -17,6 +17,9 @@ from ..errors import PeerProtocolError
 
 M = TypeVar("M")
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises over bytes that are not what they should be."""
+
 
 class Codec(Generic[M]):
     """Encodes and decodes lists of one union of messages."""
@@ -42,8 +45,23 @@ class Codec(Generic[M]):
         """The messages in ``body``; raises ``PeerProtocolError`` with the reason."""
         try:
             return self._decoder.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        except UNREADABLE as problem:
             raise PeerProtocolError(f"body of {len(body)} bytes is no list of messages: {problem}") from None
+
+
+class Reader(Generic[M]):
+    """Decodes one kind of value that stands inside of messages, or on a disk; ``what`` is its name in a refusal."""
+
+    def __init__(self, form: Any, what: str) -> None:
+        self._decoder: msgspec.msgpack.Decoder[M] = msgspec.msgpack.Decoder(form)
+        self._what = what
+
+    def read(self, body: bytes) -> M:
+        """The value that ``body`` stands for; raises ``PeerProtocolError`` with the reason."""
+        try:
+            return self._decoder.decode(body)
+        except UNREADABLE as problem:
+            raise PeerProtocolError(f"{len(body)} bytes are no {self._what}: {problem}") from None
 
 
 def _list_header(length: int) -> bytes:

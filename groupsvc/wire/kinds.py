@@ -100,6 +100,10 @@ class Kind(enum.IntEnum):
     OPTIONS_ASK = 110
     STATISTICS_ASK = 112
     SURVEY_ASK = 115
+    TOKEN_ASK = 116
+    ENROL_ASK = 117
+    REVOKE_ASK = 118
+    NODE_KEYS_ASK = 119
 
     # Daemon to application.
     WELCOME = 120
@@ -112,6 +116,10 @@ class Kind(enum.IntEnum):
     OPTIONS_ARE = 130
     STATISTICS = 132
     SURVEY_IS = 135
+    TOKEN_IS = 136
+    ENROLLED = 137
+    REVOKED = 138
+    NODE_KEYS_ARE = 139
 
     # Application to daemon, within a session.
     OPEN_SESSION = 140

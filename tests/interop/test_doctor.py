@@ -24,6 +24,34 @@ def examined(domain: LocalDomain) -> tuple[int, dict[tuple[str, str], list[str]]
     return ended.returncode, found
 
 
+def found_without_a_file(domain: LocalDomain) -> dict[tuple[str, str], list[str]]:
+    """What the doctor says who was told nothing but where the daemon is."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in json.loads(groupsvc(domain, "doctor", "--json").stdout)["findings"]:
+        found.setdefault((one["check"], one["level"]), []).append(one["text"])
+    return found
+
+
+def test_without_a_file_the_doctor_asks_the_daemon_which_one_it_has_read() -> None:
+    with LocalDomain(nodes=3, keys=True) as domain:
+        wait_until("all up", lambda: all(domain.status(name) is not None for name in domain.names))
+        found = found_without_a_file(domain)
+        file = domain.directory / "n2.toml"
+        assert [f"{file} is good: n2, voter of a domain of 3 voters"] == found["configuration", "OK"]
+        assert all("is a pair" in text for text in found["keys", "OK"])
+        assert any("in use by process" in text for text in found["state directory", "OK"])
+
+
+def test_without_a_file_the_doctor_knows_that_a_domain_of_three_is_no_daemon_alone() -> None:
+    """As ``groupsvc dev`` makes it: no keys, nobody has named a file."""
+    with LocalDomain(nodes=3) as domain:
+        wait_until("all up", lambda: all(domain.status(name) is not None for name in domain.names))
+        found = found_without_a_file(domain)
+        assert any("voter of a domain of 3 voters" in text for text in found["configuration", "OK"])
+        assert ("configuration", "WARN") not in found
+        assert ["all 3 are up"] == found["nodes", "OK"]
+
+
 def test_the_doctor_finds_what_is_wrong_with_a_domain() -> None:
     """From well to not at all: n4 dies, then the name server and another voter with it."""
     with LocalDomain(nodes=4, voters=3, keys=True) as domain:

@@ -232,6 +232,7 @@ async def what_is_kept_open(name: str, one: Used, two: Used) -> None:
     async with there:
         assert await here.wait_for(2, timeout=PATIENCE_S)
         assert [b"1", b"2"] == [one.data for one in await there.members()]
+        assert await here.fence() == await there.fence(timeout=PATIENCE_S)
     for kept_open in (here, one.counter(name), one.latch(name, 2)):
         await kept_open.close()
 

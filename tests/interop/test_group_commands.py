@@ -128,6 +128,9 @@ def test_an_old_version_is_refused_with_exit_code_4(shared_domain: LocalDomain, 
     assert ExitCode.FAILED == ended.returncode
     assert ended.stderr.startswith("groupsvc: ")
     assert b"green" == group.state
+    told = groupsvc(shared_domain, "why", "cli/version").stdout
+    assert "the leave of groupsvc-cli" in told
+    assert "the failure of" not in told
 
 
 def test_a_rejected_state_change_is_exit_code_9_and_why_says_who(shared_domain: LocalDomain, session: Session) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import groupsvc
+from groupsvc import aio
 from groupsvc.testing import LocalDomain
 
 from .both_drivers import Driver
@@ -140,11 +141,29 @@ threading.Event().wait()
         assert [b"of the program"] == [member.data for member in party.members()]
         assert party.wait_for(2, timeout=PATIENCE_S)
         assert [b"of the program", b"mine"] == [member.data for member in party.members()]
+        fence = party.fence()
         one.kill()
         until = time.monotonic() + PATIENCE_S
         while len(party.members()) > 1:
             assert time.monotonic() < until
         assert [b"mine"] == [member.data for member in party.members()]
+        alone = party.fence()
+        assert fence < alone, "what is done by the list with the dead one can be refused"
         party.close()
         with session.party(name) as again:
             assert 1 == len(again.members())
+            assert alone < again.fence(), "also when everybody had left meanwhile"
+
+
+def test_the_fence_of_a_party_is_the_same_for_all_who_see_the_same_list(shared_domain: LocalDomain, name: str) -> None:
+    async def seen_elsewhere() -> int:
+        async with aio.connect(shared_domain.address("n2")) as session, session.party(name) as party:
+            assert await party.wait_for(2, timeout=PATIENCE_S)
+            return await party.fence()
+
+    with shared_domain.connect("n1") as session, session.party(name) as party:
+        alone, elsewhere = party.fence(), asyncio.run(seen_elsewhere())
+        until = time.monotonic() + PATIENCE_S
+        while party.fence() <= elsewhere:  # it has left again, which is one more change
+            assert time.monotonic() < until
+        assert alone < elsewhere

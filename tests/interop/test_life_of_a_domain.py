@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,14 @@ def test_the_status_command_shows_a_real_domain(shared_domain: LocalDomain, caps
     out = capsys.readouterr().out
     assert "name server" in out
     assert all(name in out for name in shared_domain.names)
+
+
+def test_threads_of_a_test_may_ask_for_the_same_status_at_once(shared_domain: LocalDomain) -> None:
+    """The connection behind it is kept, and is for one at a time."""
+    name = shared_domain.names[0]
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: shared_domain.status(name), range(200)))
+    assert {name} == {None if status is None else status.node for status in found}
 
 
 def test_a_domain_that_cannot_start_quotes_its_daemons() -> None:

@@ -15,9 +15,7 @@ from .spark_sessions import QUIET, end_jvm, environment, needs_spark
 
 pytestmark = [
     *needs_spark,
-    pytest.mark.skipif(
-        importlib.util.find_spec("grpc") is None, reason="grpcio is missing: pip install 'groupsvc[spark]'"
-    ),
+    pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="grpcio is missing: pip install '.[spark]'"),
 ]
 
 

@@ -13,6 +13,12 @@ from tests.tidy.test_protocol_document import rows_under
 
 PAGE = (ROOT / "docs/reference/journal.md").read_text(encoding="utf-8")
 KINDS = rows_under(["kind", "level", "when", "fields"], PAGE)
+DEED = "Deed"
+"""Of it comes a record when it is done."""
+
+RECORDS = "record"
+"""The method of an ``Audit`` that writes a kind and ``who`` it was; an ``Audit`` is told by its name."""
+
 NOT_TOLD = {"delivery", "first", "left_out", "sender", "options"}
 """Arguments that only some lines have, or that no daemon writes into a file."""
 
@@ -25,16 +31,30 @@ def written_by_the_daemon() -> dict[str, set[str]]:
             if not isinstance(node, ast.Call):
                 continue
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name not in ("journal", "audit", "Journal"):
+            is_record = (name == RECORDS and _is_audit(node.func)) or name == DEED
+            if name not in ("journal", "audit", "Journal") and not is_record:
                 continue
             kinds = [node.args[0]] if node.args else [word.value for word in node.keywords if word.arg == "op"]
             for kind in ast.walk(kinds[0]) if kinds else ():
                 if isinstance(kind, ast.Constant) and isinstance(kind.value, str):
                     fields = found.setdefault(kind.value, set())
+                    fields |= {"who"} if is_record else set()
                     fields |= {
                         word.arg for word in node.keywords if word.arg not in (None, "op", "args", "valid_until")
                     }
     return found
+
+
+def _is_audit(called: ast.expr) -> bool:
+    """Whether this is a method of something that is called ``audit`` or ``_audit``."""
+    owner = called.value if isinstance(called, ast.Attribute) else None
+    name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+    return str(name).removeprefix("_") == "audit"
+
+
+def test_records_for_an_audit_are_seen() -> None:
+    assert {"who", "client", "name"} == written_by_the_daemon()["client_admitted"]
+    assert {"who", "name", "targets", "reason"} == written_by_the_daemon()["expel_asked"]
 
 
 def test_the_page_lists_every_kind_with_its_level() -> None:

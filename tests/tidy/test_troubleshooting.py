@@ -78,7 +78,7 @@ def test_what_is_quoted_is_what_the_programs_say(heading: str, quoted: str) -> N
 def test_a_message_that_was_reworded_is_found() -> None:
     assert is_said("suspended: no majority of voters; needs")
     assert not is_said("suspended: no majority of the voters; needs")
-    assert not is_said("suspended: needs; a majority")
+    assert not is_said("suspended: needs; the majority of a domain")
 
 
 def test_every_entry_quotes_something_and_says_what_it_means_and_what_to_do_and_not_to_do() -> None:

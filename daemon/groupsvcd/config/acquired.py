@@ -28,7 +28,9 @@ import attrs
 from groupsvc.wire.option_messages import OPTION_PREFIX
 from groupsvc.wire.table_lines import OptionKind, OptionLine
 
+from ..core.domain.listed_keys import node_of
 from ..observe.log import event
+from .enrolled import Enrolled
 from .judging import judge_names, judge_numbers
 from .options import ACQUIRABLE, ESSENTIAL, OPTIONS, Config
 from .problems import did_you_mean
@@ -49,12 +51,16 @@ class Acquired:
     def __init__(self, written: Config, told: OptionLines = ()) -> None:
         self.written = written
         self._told: dict[str, tuple[str, int]] = {}
+        self._enrolled = Enrolled()
         self.tell(told)
 
     def tell(self, told: OptionLines) -> None:
         """From now on the domain says this; what is new and strange in it is logged."""
         before = self._told
-        self._told = {key.removeprefix(OPTION_PREFIX): (value, version) for key, value, version in told}
+        self._enrolled.tell(line for line in told if node_of(line[0]))
+        self._told = {
+            key.removeprefix(OPTION_PREFIX): (value, version) for key, value, version in told if not node_of(key)
+        }
         for key, said in self._told.items():
             if said != before.get(key):
                 self._log(key, *said)
@@ -65,7 +71,7 @@ class Acquired:
         for key, (value, _) in sorted(self._told.items()):
             if value and self._counts(key, value):
                 config = with_value(config, key, parsed(value, OPTIONS[key]))
-        return config
+        return self._enrolled.laid_over(config)
 
     def problem_with(self, key: str, value: str) -> str:
         """Why the domain cannot say this of option ``key``, or ""; an empty value withdraws what it says."""

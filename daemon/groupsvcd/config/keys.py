@@ -87,8 +87,6 @@ def judge_keys(config: Config, note: Note) -> None:
         problem = problem_with_listening(config.listen_clients, may_leave=config.may_leave)
         if problem is not None:
             note("listen_clients", problem)
-        elif config.key_file is not None and not config.client_keys:
-            note("listen_clients", "nobody could connect to it: there are no [client_keys]")
     elif config.client_keys:
         note("listen_clients", "is required: there are [client_keys], and clients with keys connect to it")
     if config.key_file is not None:

@@ -119,6 +119,8 @@ class Config:
             found.append("insecure = true: frames travel in clear and anybody who reaches a port may send some")
         if self.listen_clients and self.keys is None and not self.insecure:
             found.append("listen_clients without keys: every user of this machine may connect to it")
+        if self.listen_clients and self.keys is not None and not self.client_keys:
+            found.append("listen_clients without [client_keys]: nobody but new nodes with a token can connect to it")
         if self.access and self.listen_clients and self.keys is None:
             found.append("[[access]] with listen_clients and without keys: who comes over tcp is nobody but *")
         if self.metrics_address and not stays_here(self.metrics_address.replace("http://", TCP, 1)):

@@ -80,6 +80,8 @@ class _Reader:
             line = re.search(r"at line (\d+)", str(error))
             where = f"{path}:{line.group(1)}" if line else str(path)
             raise BadConfig([Problem("", where, f"is no valid TOML: {error}")]) from None
+        except RecursionError:
+            raise BadConfig([Problem("", str(path), "is no valid TOML: it is nested too deep")]) from None
         self._lines = lines_of_keys(text)
         for key, value in content.items():
             if key == "voters":
@@ -148,13 +150,22 @@ class _Reader:
         kind = OPTIONS[key]
         if kind is Path and isinstance(value, str):
             if value:
-                self._values[key] = self._base / Path(value).expanduser()
+                self._take_path(key, value)
             return
         fits, problem = fitting(kind, value)
         if problem:
             self._problem(key, problem)
         else:
             self._values[key] = fits
+
+    def _take_path(self, key: str, value: str) -> None:
+        if "\0" in value:
+            self._problem(key, "must be a path, and there is no character zero in those")
+            return
+        try:
+            self._values[key] = self._base / Path(value).expanduser()
+        except RuntimeError:
+            self._problem(key, f"is {value}, and this machine knows no such user")
 
     def config(self, environment: Mapping[str, str]) -> Config:
         values = {key: value for key, value in self._values.items() if key in TOP}

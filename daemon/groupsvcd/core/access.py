@@ -32,6 +32,10 @@ VERBS: tuple[Verb, ...] = get_args(Verb)
 
 EVERYBODY = "*"
 
+TOKEN_MARK = "token:"
+"""How the name of the key begins of somebody who was let in by a token; the token's public key follows. No name in a
+configuration has a colon."""
+
 REMEMBERED_MAX = 10_000
 """Answers that are kept; then all are forgotten. Each is found out again in some microseconds."""
 
@@ -51,6 +55,11 @@ class Principal:
         if self.key:
             return f"key:{self.key}"
         return f"user:{self.uid}" if self.uid >= 0 else EVERYBODY
+
+    @property
+    def token(self) -> str:
+        """The token by which it was let in: then it may enrol a node, and nothing that a rule could allow."""
+        return self.key.removeprefix(TOKEN_MARK) if self.key.startswith(TOKEN_MARK) else ""
 
 
 UNKNOWN = Principal()
@@ -102,6 +111,8 @@ class Access:
 
     def allows(self, principal: Principal, verb: Verb, group: str = "") -> bool:
         """Whether somebody may do this; ``group`` is empty for ``admin``."""
+        if principal.token:
+            return False
         if self.is_open or principal.is_trusted:
             return True
         asked = (principal, verb, group)
@@ -113,6 +124,13 @@ class Access:
                 verb in rule.may and (verb == "admin" or rule.concerns(group)) for rule in self._rules_of(principal)
             )
         return found
+
+    def names_admin(self, principal: Principal) -> bool:
+        """Whether somebody may say which nodes there are: root, the user of the daemon, or whom a rule names.
+
+        A node may do everything. So where there are no rules that is not allowed to everybody who gets in.
+        """
+        return principal.is_trusted or (not self.is_open and self.allows(principal, "admin"))
 
     def sees(self, principal: Principal, group: str) -> bool:
         """Whether somebody may know that there is such a group: who may do anything there."""

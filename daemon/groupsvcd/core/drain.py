@@ -157,7 +157,7 @@ class Drain:
         if now >= self._stop_at:
             self._stop_at = math.inf
             self.turn.stop(self._last_words)
-        if not self.is_on:
+        if not self.stage or not self.is_on:
             return False
         self._look_at = now + LOOK_S
         has_changed = self._hand_over()

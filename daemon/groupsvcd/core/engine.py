@@ -7,6 +7,7 @@ Which part does what:
     member     registration, lease, node list        every node
     requests   calls of local clients                every node
     surveys    how all nodes are, for operators      every node
+    enrolment  tokens, and keys of new nodes         every node
     groups     the groups this node carries          every node
     processes  process groups: providers, ballots    every node
     sessions   what clients do in them               every node
@@ -37,9 +38,11 @@ from groupsvc.wire.client_messages import (
     StatusAsk,
     SurveyAsk,
 )
+from groupsvc.wire.enrolment_messages import EnrolAsk, NodeKeysAsk, RevokeAsk, TokenAsk
 from groupsvc.wire.option_messages import OPTION_PREFIX
 from groupsvc.wire.table_lines import NodeStatus, OptionLine
 
+from .domain.enrolment import Enrolment
 from .domain.member import Member
 from .domain.requests import Requests
 from .domain.roster import difference
@@ -77,6 +80,9 @@ from .sessions.sessions import Sessions
 from .statistics import DomainStatistics, EngineStatistics, counted
 from .turn import Turn
 
+FROM_AN_OFFICE = (NodeList, Answered, Tell, SubmitRefused, Unwelcome)
+"""Said by name servers and voters alone: any other node that says so is not believed, be it listed or not."""
+
 
 class Engine:
     """The whole protocol of one node."""
@@ -99,6 +105,7 @@ class Engine:
         self.processes = ProcessGroups(self.turn, self.groups, parameters.timers)
         self.sessions = Sessions(self.turn, self.member, self.requests, self.groups, self.processes, rng, self.trouble)
         self.sessions.desk.elsewhere = self._answer
+        self.enrolment = Enrolment(self.turn, self.member, self.requests, self.sessions.desk.audit)
         self.turn.to_session = self.sessions.reply
         self._stored_groups = {stream: log for stream, log in stored.streams.items() if stream != DOMAIN_STREAM}
         self.member.carried = self.groups.carried
@@ -162,8 +169,8 @@ class Engine:
         turn, voter = self.turn, self.voter
         turn.now = now
         self.member.expire()
-        if voter is not None:
-            voter.expire()
+        if voter is not None and voter.office is not None:
+            voter.office.expire()  # before anything is done in its name
         if isinstance(event, PeerFrame):
             self._on_frame(event)
         elif isinstance(event, Persisted):
@@ -189,6 +196,7 @@ class Engine:
         self.member.tick()
         self.requests.tick()
         self.surveys.tick()
+        self.enrolment.tick()
         self.links.tick()
         self.groups.tick()
         self.processes.tick()
@@ -205,8 +213,8 @@ class Engine:
                     self._on_message(Sender(turn.node, self.incarnation, self.domain), what)
                 else:
                     what()
-            if voter is not None:
-                voter.flush()
+            if voter is not None and voter.office is not None:
+                voter.office.flush()
             self.groups.flush()
             self.processes.look()
             self.sessions.look()
@@ -222,6 +230,7 @@ class Engine:
         """When the next Tick is needed."""
         at = min(self.member.deadline, self.requests.deadline, self.links.deadline, self.groups.deadline)
         at = min(at, self.processes.deadline, self.sessions.deadline, self.drain.deadline, self.surveys.deadline)
+        at = min(at, self.enrolment.deadline)
         return at if self.voter is None else min(at, self.voter.deadline)
 
     # --- Frames ---
@@ -241,7 +250,7 @@ class Engine:
             return
         if sender in self._voters or sender in self.member.nodes:  # of strangers nothing is kept
             self._note_sender(sender, frame.incarnation)
-        source = Sender(sender, frame.incarnation, frame.domain)
+        source = Sender(sender, frame.incarnation, frame.domain, frame.wire)
         for message in frame.messages:
             self._on_message(source, message)
 
@@ -271,6 +280,9 @@ class Engine:
         if isinstance(message, StreamMessage) and message.stream != DOMAIN_STREAM:
             self.groups.on_message(sender, message)
             return
+        if isinstance(message, FROM_AN_OFFICE) and sender.name not in self._voters:
+            self.trouble.note(sender.name, "it says what only a name server says")
+            return
         handler = self._handlers.get(type(message))
         if handler is not None:  # else it is for a voter, and this node is none
             handler(sender, message)
@@ -280,10 +292,15 @@ class Engine:
 
     def _on_node_list(self, sender: Sender, message: NodeList) -> None:
         self._join_domain(sender.domain)
-        self.member.on_node_list(message)
+        if not self.member.on_node_list(message):
+            return
+        self.enrolment.tick()
         for entry in message.nodes:
             if entry.name != self.turn.node:
                 self._newest[entry.name] = max(entry.incarnation, self._newest.get(entry.name, 0))
+            if entry.status == "up" and entry.name in self.parameters.voter_addresses:
+                # It may have another machine than the table of this node says, and no other voter would reach it.
+                self.links.need_too(VOTERS, entry.name, entry.address)
 
     def _on_unwelcome(self, sender: Sender, message: Unwelcome) -> None:
         if message.only not in (None, (self.turn.node, self.incarnation)):
@@ -340,7 +357,9 @@ class Engine:
     # --- Clients ---
 
     def _on_client(self, client: int, message: ClientRequest) -> None:
-        if not self.sessions.take(client, message):  # type: ignore[arg-type]
+        if client in self.sessions.newcomers:
+            self.enrolment.on_newcomer(client, self.sessions.newcomers[client], message)
+        elif not self.sessions.take(client, message):  # type: ignore[arg-type]
             self._answer(client, message)
 
     def _answer(self, client: int, message: ClientRequest) -> None:
@@ -371,6 +390,13 @@ class Engine:
                 self.surveys.on_ask(client, message)
         elif isinstance(message, OptionsAsk):
             self.turn.reply(client, OptionsAre(message.id, self.turn.node, self.option_lines()))
+        elif isinstance(message, TokenAsk | RevokeAsk | NodeKeysAsk):
+            if self.sessions.may_list_keys(client, message.id):
+                who = self.sessions.desk.access.name_of(self.sessions.principal_of(client))
+                self.enrolment.on_operator(client, who, message)
+        elif isinstance(message, EnrolAsk):
+            text = "only who shows a token enrols a node; make one with `groupsvc token`"
+            self.turn.reply(client, Problem(message.id, "failed", "permission denied", text))
 
     def _options_said(self) -> tuple[OptionLine, ...]:
         """What the domain says of options; the driver knows more, and puts its own answer in place of this."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from groupsvc.wire import versions
 from groupsvc.wire.client_messages import ClientRequest
 
 from .access import Principal
@@ -22,6 +23,7 @@ class PeerFrame(msgspec.Struct, frozen=True):
     incarnation: int
     domain: bytes
     messages: tuple[PeerMessage, ...]
+    wire: int = versions.OWN  # which wire versions the sender writes and reads
 
 
 class PeerRefused(msgspec.Struct, frozen=True):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from groupsvc.wire import versions
+
 
 class Identity:
     """This node, as every frame it sends says. Changes when it joins a domain or gets a new incarnation."""
@@ -21,6 +23,7 @@ class Sender(NamedTuple):
     name: str
     incarnation: int
     domain: bytes
+    wire: int = versions.OWN  # which wire versions it writes and reads
 
 
 Handler = Callable[[Sender, Any], None]

@@ -75,10 +75,10 @@ class Turn:
         """One line of history."""
         self.effects.append(Journal(op, group, epoch, seq, origin, n, crc, args))
 
-    def audit(self, op: str, *, group: int = 0, seq: int = 0, crc: int = 0, **args: Any) -> None:
+    def audit(self, op: str, *, group: int = 0, epoch: int = 0, seq: int = 0, crc: int = 0, **args: Any) -> None:
         """One line of history that only an audit reads: none where no journal is kept."""
         if self.is_audited:
-            self.effects.append(Journal(op, group, 0, seq, crc=crc, args=args))
+            self.effects.append(Journal(op, group, epoch, seq, crc=crc, args=args))
 
     def mark(self, name: str) -> None:
         """A place worth knowing that a run came by."""

@@ -32,32 +32,32 @@ class Backlog:
     """The queues of all clients that have one."""
 
     def __init__(self) -> None:
-        self._queues: dict[int, deque[AnyClientRequest]] = {}
+        self.queues: dict[int, deque[AnyClientRequest]] = {}  # by client
 
     def __bool__(self) -> bool:
-        return bool(self._queues)
+        return bool(self.queues)
 
     def __contains__(self, client: int) -> bool:
-        return client in self._queues
+        return client in self.queues
 
     def add(self, client: int, requests: Iterable[AnyClientRequest]) -> bool:
         """These wait, too; False if that is too much."""
-        queue = self._queues.setdefault(client, deque())
+        queue = self.queues.setdefault(client, deque())
         queue.extend(requests)
         return len(queue) <= REQUESTS_WAITING_MAX
 
     def forget(self, client: int) -> None:
         """Nothing waits for this one any more."""
-        self._queues.pop(client, None)
+        self.queues.pop(client, None)
 
     def take(self) -> list[tuple[int, AnyClientRequest]]:
         """Whose turn it is: the first of every queue."""
         found: list[tuple[int, AnyClientRequest]] = []
-        share = max(1, FROM_QUEUES_PER_ROUND // max(1, len(self._queues)))
-        for client, queue in list(self._queues.items()):
+        share = max(1, FROM_QUEUES_PER_ROUND // max(1, len(self.queues)))
+        for client, queue in list(self.queues.items()):
             found += [(client, queue.popleft()) for _ in range(min(share, len(queue)))]
             if not queue:
-                del self._queues[client]
+                del self.queues[client]
         return found
 
 

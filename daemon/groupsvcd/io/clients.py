@@ -31,7 +31,6 @@ import math
 import os
 import socket
 from collections.abc import Callable
-from typing import cast
 
 import attrs
 import zmq
@@ -59,10 +58,10 @@ from ..core.effects import ReplyToClient
 from . import sockets
 from .backlog import BYTES_PER_ROUND, REQUESTS_PER_FRAME_MAX, REQUESTS_PER_ROUND, Backlog, requests_in
 from .complaints import Complaints
-from .keys import CLIENTS, proven_name
+from .keys import CLIENTS, let_in_as
 from .outbox import Outbox
 from .principals import CREDENTIALS, LOCAL_PEER, principal_of
-from .sockets import NOBLOCK, RCVMORE, SNDMORE_NOBLOCK, Context, has_more
+from .sockets import NOBLOCK, SNDMORE_NOBLOCK, Context, has_more
 from .strangers import Strangers, cookie_of, cut_off
 from .watch import Watch
 
@@ -229,7 +228,7 @@ class Clients:
 
     def receive(self, frames_max: int) -> list[Received]:
         """Requests that have come, at most ``frames_max`` frames of them; then, if all are read, who is gone."""
-        found: list[Received] = list(self._backlog.take()) if self._backlog else []
+        found: list[Received] = list(self._backlog.take()) if self._backlog.queues else []
         read_bytes = 0
         try:
             self.is_empty = False
@@ -243,7 +242,7 @@ class Clients:
                 return self._with_gone(found)
         except zmq.Again:
             pass
-        if self._backlog:
+        if self._backlog.queues:
             return self._with_gone(found)
         self.is_empty = True
         return self._with_gone(found)
@@ -254,15 +253,19 @@ class Clients:
         If nothing of anybody is left that is so; else of those from whom nothing came while more frames were read than
         there are connections, as ZeroMQ takes one of each in turn.
         """
-        self._judge_suspects()
+        if self._suspects:
+            self._judge_suspects()
         if self._strangers.deadline <= self._clock():
             self._connections_changed()
             self._strangers.cut_late()
-        self._let_go_of_bereft(self._clock())
+        if self._bereft:
+            self._let_go_of_bereft(self._clock())
+        if not self._dead and not self._gone:
+            return found
         dead, self._dead = self._dead, []
         for client, what, at in dead:
             since = self._frames_read - max(at, self._last_frame.get(client.number, 0))
-            all_read = since > 2 * len(self._by_number) and client.number not in self._backlog
+            all_read = since > 2 * len(self._by_number) and client.number not in self._backlog.queues
             if self.is_empty or all_read:
                 self._forget(client, what)
             else:
@@ -274,7 +277,7 @@ class Clients:
     @property
     def deadline(self) -> float:
         """When a suspicion must be looked into; now, if somebody is known to be gone."""
-        if self._dead or self._gone or self._backlog:
+        if self._dead or self._gone or self._backlog.queues:
             return -math.inf
         at = min(self._suspects.values()) if self._suspects else math.inf
         at = min(at, self._strangers.deadline)
@@ -290,7 +293,7 @@ class Clients:
         part = router.recv(NOBLOCK, copy=False)
         raw = part.bytes
         self._frames_read += 1
-        if router.getsockopt(RCVMORE):
+        if part.more:
             self._refuse(routing_id, "frame", f"a message with {sockets.drop_rest(router)} parts too many")
         elif client is not None and not _is_from(client, part):
             self._stolen(client, part)
@@ -309,7 +312,7 @@ class Clients:
                 raise PeerProtocolError(f"a frame with more than {REQUESTS_PER_FRAME_MAX} requests")
             requests = REQUEST_CODEC.decode(frame.body)
         except (PeerProtocolError, RecursionError, ValueError) as problem:
-            wrong_version = raw[:4] == frames.MAGIC and raw[4:5] != bytes([frames.VERSION])
+            wrong_version = raw[:4] == frames.MAGIC and raw[4:5] != bytes([frames.CLIENT_VERSION])
             self._refuse(routing_id, "version" if wrong_version else "frame", str(problem))
             return
         if client is not None:
@@ -325,7 +328,7 @@ class Clients:
             elif client is None:
                 self._refuse(routing_id, "hello", "the first request of a connection must be Hello", request.id)
                 return
-            elif len(found) >= REQUESTS_PER_ROUND or client.number in self._backlog:
+            elif len(found) >= REQUESTS_PER_ROUND or client.number in self._backlog.queues:
                 self._put_off(client, [one for one in requests[position:] if not isinstance(one, Hello)])
                 return
             else:
@@ -358,7 +361,7 @@ class Clients:
             self._refuse(routing_id, "too many clients", text, hello.id, family_failed=True)
             return None
         fd, peer = _source_of(part)
-        principal = principal_of(fd, peer, proven_name(part), asks_for_keys=self._asks_for_keys)
+        principal = principal_of(fd, peer, let_in_as(part), asks_for_keys=self._asks_for_keys)
         if self._per_principal.get(principal.identity, 0) >= self._per_principal_max:
             text = f"{principal.identity} has {self._per_principal_max} connections and gets no more"
             text += " (limits.clients_per_principal_max); close some, or raise it in the configuration of the daemon"
@@ -409,7 +412,7 @@ class Clients:
 
     def reply(self, effect: ReplyToClient) -> None:
         """Lay a reply down for the next ``flush``."""
-        self._outbox.put(effect.client, cast(AnyClientReply, effect.message), effect.valid_until)
+        self._outbox.put(effect.client, effect.message, effect.valid_until)  # type: ignore[arg-type]  # it is one of them
 
     def flush(self) -> None:
         """Send everything laid down, one frame per client."""
@@ -535,7 +538,7 @@ def _is_from(client: Client, part: zmq.Frame) -> bool:
         peer = part.get("Peer-Address")
     except zmq.ZMQError:
         peer = ""
-    return peer == client.peer and (not client.principal.key or client.principal.key == proven_name(part))
+    return peer == client.peer and (not client.principal.key or client.principal.key == let_in_as(part))
 
 
 def _source_of(part: zmq.Frame) -> tuple[int, str]:

@@ -2,11 +2,13 @@
 
 Somebody connects to node A and proves to have the secret of a public key. Before A hears a byte of it, libzmq asks the
 ZAP handler of the process, over a socket inside it, whether this key may come in at this door (the *ZAP domain*). The
-answer here is a name from the configuration, or no. From then on libzmq marks every frame of that connection with the
-name, as its ``User-Id``. A name in a frame is only a claim; this one is proven.
+answer here is no, or what libzmq marks every frame of that connection with from then on, as its ``User-Id``. A name in
+a frame is only a claim; this one is proven.
 
 There are two doors: ``NODES`` for daemons, ``CLIENTS`` for programs of other machines. The same key may be known at one
-and unknown at the other.
+and unknown at the other. Frames of programs are marked with the name that the key has in the configuration. Those of
+daemons are marked with the key itself, for a connection outlives the list it was let in by: B's key is taken off and B
+is listed with another one, and who has the old key still has its connection.
 
 Nothing waits here: a question is answered in the loop of the daemon, from a table. While the loop does something else,
 who connects waits. The handler must exist before the first door is opened.
@@ -72,7 +74,7 @@ class Doorkeeper:
         self.run()  # a socket tells of what comes only when it was once found empty
 
     def change(self, doors: Mapping[str, Names]) -> None:
-        """From now on these are welcome. Who is in already stays until its connection ends."""
+        """From now on these are welcome. Who is in already stays, as far as this goes, until its connection ends."""
         self._names = {
             door.encode(): {z85.decode(key): name.encode() for name, keys in names.items() for key in keys}
             for door, names in doors.items()
@@ -102,7 +104,7 @@ class Doorkeeper:
             return [ZAP_VERSION, number, NOT_NOW if door == NODES.encode() else NEVER, b"not listed", b"", b""]
         who, where = f"key:{name.decode()}", address.decode(errors="replace")
         self._audit.record("key_admitted", who, door=door.decode(), peer=where)
-        return [ZAP_VERSION, number, WELCOME, b"", name, b""]
+        return [ZAP_VERSION, number, WELCOME, b"", z85.encode(key) if door == NODES.encode() else name, b""]
 
     def close(self) -> None:
         """Let nobody in any more."""
@@ -111,8 +113,8 @@ class Doorkeeper:
             self._asked.close(linger=0)
 
 
-def proven_name(part: zmq.Frame) -> str:
-    """The name whose key the connection of this frame has shown; empty if none.
+def let_in_as(part: zmq.Frame) -> str:
+    """What the connection of this frame was let in as: a node's key, the name of a program; empty if as nobody.
 
     Only where keys are asked for: elsewhere nobody but the one who connects has written it.
     """

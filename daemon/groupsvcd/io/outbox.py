@@ -34,14 +34,14 @@ class Outbox(Generic[R, M]):
         self._codec = codec
         self._clock = clock
         self._too_large = too_large
-        self._waiting: dict[R, list[M]] = {}
+        self.waiting: dict[R, list[M]] = {}
         self._ends: dict[R, dict[int, float]] = {}  # by receiver and position: until when, if not for ever
 
     def put(self, receiver: R, message: M, valid_until: float = math.inf) -> None:
         """Lay ``message`` down for ``receiver``; it does not leave after ``valid_until``."""
-        waiting = self._waiting.get(receiver)
+        waiting = self.waiting.get(receiver)
         if waiting is None:
-            self._waiting[receiver] = waiting = [message]
+            self.waiting[receiver] = waiting = [message]
         else:
             waiting.append(message)
         if valid_until != math.inf:
@@ -49,9 +49,7 @@ class Outbox(Generic[R, M]):
 
     def flush(self, send: Callable[[R, bytes], object]) -> None:
         """Hand the body of one frame (of more if it would be too large) per receiver to ``send``."""
-        if not self._waiting:
-            return
-        waiting, self._waiting = self._waiting, {}
+        waiting, self.waiting = self.waiting, {}
         ends, self._ends = self._ends, {}
         for receiver, messages in waiting.items():
             if receiver in ends:
@@ -70,6 +68,11 @@ class Outbox(Generic[R, M]):
     def _send_to(self, receiver: R, messages: list[M], send: Callable[[R, bytes], object]) -> None:
         """Each message is encoded once: those for a large frame take too long for more."""
         codec = self._codec
+        if len(messages) == 1:
+            body = codec.encode(messages)
+            if len(body) <= BODY_BYTES_USUAL:
+                send(receiver, body)
+                return
         frame: list[bytes] = []
         room = BODY_BYTES_USUAL
         for message in messages:

@@ -24,7 +24,9 @@ After ``HEARTBEAT_TIMEOUT_MS`` the connection is given up and all of it is free 
 
 With keys (``keys.py``) both endpoints let in only nodes that are listed, and A expects B's key where it connects to B.
 A frame that comes over a connection of B and says that it is from C is dropped. While B changes its key two are listed;
-which of them it has, A finds out by trying.
+which of them it has, A finds out by trying. Whose a connection is, is looked up by its key for every frame, in the list
+as it is then: a key that was revoked is nobody's, also when its node is listed again with another one. From the
+multicasts it is put out (``publisher.py``).
 """
 
 from __future__ import annotations
@@ -43,9 +45,10 @@ from ..core.peer_messages import DOMAIN_TOPIC, TOPIC_BYTES
 from . import sockets
 from .addresses import multicast_address, problem_with_peer_address
 from .complaints import Complaints
-from .keys import NODES, Names, PeerKeys, proven_name
+from .keys import NODES, Names, PeerKeys, let_in_as
 from .large_frames import LargeFrames
 from .probes import Probes
+from .publisher import Publisher
 from .sockets import NOBLOCK, Context, Socket, has_more
 from .subscribers import Subscribers
 from .watch import Watch
@@ -137,6 +140,7 @@ class Peers:
         self._queue_frames = queue_frames
         self._may_leave = insecure or keys is not None
         self._keys = keys
+        self._owners = {} if keys is None else _owners(keys.nodes)
         self._without_key: dict[str, tuple[str, bool]] = {}  # whom we cannot reach until it is listed
         self._clock = clock
         self._peers: dict[str, _Peer] = {}
@@ -144,30 +148,30 @@ class Peers:
         self._topics = {DOMAIN_TOPIC}
         self._bound: list[str] = []
         self._hung_up = LinkStatistics("", "", False, 0, 0, "connecting")  # what went over links that are no more
-        self._multicasts_sent = self._multicasts_dropped = self._multicast_bytes = 0
         self._frames_received = 0
         self.is_empty = True
         self._tell_refused = refused
         self.probes = Probes(watch, clock, self._refused)
         self.router = sockets.new_socket(context, zmq.ROUTER, send_queue=queue_frames)
         self.router.setsockopt(zmq.ROUTER_MANDATORY, 1)
-        self.publisher = sockets.new_socket(context, zmq.XPUB, send_queue=queue_frames)
-        self.publisher.setsockopt(zmq.XPUB_VERBOSE, 1)
-        self._large_multicasts = LargeFrames(self.publisher)
+        self.publisher = Publisher(
+            context, address=multicast_address(address), send_queue=queue_frames, clock=clock, complaints=complaints
+        )
         self.subscriber = sockets.new_socket(context, zmq.SUB, send_queue=queue_frames)
         self.subscriber.setsockopt(zmq.SUBSCRIBE, DOMAIN_TOPIC)
         sockets.set_heartbeat(self.subscriber)
         self._apart: Subscribers | None = None  # with keys, instead of the one for all
         if keys is not None:
-            for listening in (self.router, self.publisher):
+            for listening in (self.router, self.publisher.socket):
                 curve.serve(listening, keys.own, NODES)
             self._apart = Subscribers(
                 context, own=keys.own, watch=watch, send_queue=queue_frames, first_topic=DOMAIN_TOPIC
             )
         try:
-            for listening, its_address in ((self.router, address), (self.publisher, multicast_address(address))):
-                sockets.bind(listening, its_address)
-                self._bound.append(its_address)
+            sockets.bind(self.router, address)
+            self._bound.append(address)
+            self.publisher.bind()
+            self._bound.append(multicast_address(address))
         except BaseException:
             self.close()
             raise
@@ -208,9 +212,9 @@ class Peers:
             frames_sent=sum(link.frames_sent for link in all_links),
             frames_dropped=sum(link.frames_dropped for link in all_links),
             bytes_sent=sum(link.bytes_sent for link in all_links),
-            multicasts_sent=self._multicasts_sent,
-            multicasts_dropped=self._multicasts_dropped,
-            multicast_bytes=self._multicast_bytes,
+            multicasts_sent=self.publisher.sent,
+            multicasts_dropped=self.publisher.dropped,
+            multicast_bytes=self.publisher.sent_bytes,
             frames_received=self._frames_received,
         )
 
@@ -253,7 +257,7 @@ class Peers:
             self._hang_up(node, peer)
 
     def change_keys(self, nodes: Names) -> None:
-        """The table of keys is another one: who is new in it is connected to, who is out of it is not heard any more.
+        """The table of keys is another one: who is new in it is connected to, who is out hears and is heard no more.
 
         Of a node that has changed its key the new one is expected, from now on or, while both are listed, when the one
         that worked does not work any longer.
@@ -261,6 +265,9 @@ class Peers:
         if self._keys is None:
             return
         before, self._keys = self._keys.nodes, attrs.evolve(self._keys, nodes=nodes)
+        owners_before, self._owners = self._owners, _owners(nodes)
+        if owners_before.keys() - self._owners.keys():
+            self.publisher.cut_all()
         for node, peer in list(self._peers.items()):
             expected, keys = before[node][peer.key], nodes.get(node, ())
             if not keys:
@@ -315,14 +322,7 @@ class Peers:
 
     def multicast(self, frame: bytes) -> None:
         """Send to everybody who subscribes to the topic that stands before the frame; slow ones miss it."""
-        if len(frame) > FRAME_BYTES_USUAL:
-            if not self._large_multicasts.send(frame):
-                self._multicasts_dropped += 1
-                return
-        else:
-            self.publisher.send(frame, NOBLOCK)
-        self._multicasts_sent += 1
-        self._multicast_bytes += len(frame)
+        self.publisher.multicast(frame)
 
     # --- In ---------------------------------------------------------------------------------------------
 
@@ -332,6 +332,8 @@ class Peers:
         The frames are looks into the memory of libzmq, which is free again when they are forgotten.
         """
         found: list[memoryview] = []
+        if self.publisher.is_shut:
+            self.publisher.listen_again()
         if self._apart is not None:
             multicasts_read = self._receive_apart(found, frames_max, ready is EVERYTHING)
         else:
@@ -348,11 +350,7 @@ class Peers:
 
     def read_subscriptions(self) -> None:
         """Read and forget who subscribes and unsubscribes; unread they would pile up."""
-        try:
-            while True:
-                self.publisher.recv(NOBLOCK)
-        except zmq.Again:
-            pass
+        self.publisher.read_subscriptions()
 
     def _receive_multicast(self, found: list[memoryview], frames_max: int) -> bool:
         receive = self.subscriber.recv
@@ -395,7 +393,7 @@ class Peers:
                     extra = sockets.drop_rest(self.router)
                     self._complaints.note("bad frame", f"a message from a peer with {extra} parts too many")
                     continue
-                if self._keys is not None and not self._is_true(proven_name(part).encode(), part.buffer):
+                if self._keys is not None and not self._is_true(self._owners.get(let_in_as(part), b""), part.buffer):
                     continue
                 found.append(part.buffer)
                 if len(found) == before + 1 and not has_more(self.router):
@@ -405,10 +403,10 @@ class Peers:
         return False
 
     def _is_true(self, proven: bytes, frame: memoryview) -> bool:
-        """Whether a frame is from whom it says; ``proven``: whose key its connection has."""
+        """Whether a frame is from whom it says; ``proven``: whose key its connection has, b"" if nobody's."""
         claimed = claimed_sender(frame)
-        if claimed == proven:
-            return self._keys is None or proven.decode() in self._keys.nodes  # it may have been taken out meanwhile
+        if proven and claimed == proven:
+            return True
         who, says = proven.decode() or "nobody known", claimed.decode(errors="replace")
         self._complaints.note("false name", f"a frame from {who} says that it is from {says!r}; it was dropped")
         return False
@@ -515,5 +513,10 @@ class Peers:
         if self._apart is not None:
             self._apart.close()
         self.subscriber.close(linger=0)
-        self.publisher.close(linger=linger_ms)
+        self.publisher.close(linger_ms)
         self.router.close(linger=0)
+
+
+def _owners(nodes: Names) -> dict[str, bytes]:
+    """Whose each key is."""
+    return {key: node.encode() for node, keys in nodes.items() for key in keys}

@@ -141,6 +141,7 @@ class Reactor:
         self._journal = journal
         self._events = events
         self._clock = clock
+        self.other_version: Callable[[frames.OtherVersion], None] = self._bad_frame
         self.adopt: Callable[[fx.Adopt], None] = lambda effect: None  # the domain says something about options
         self._peers: Peers | None = None
         self._clients: Clients | None = None
@@ -172,7 +173,7 @@ class Reactor:
         self._execute_by_type: dict[type, Callable[[Any], None]] = {
             fx.SendToPeer: self._send_to_peer,
             fx.Multicast: self._multicast,
-            fx.ReplyToClient: self._reply_to_client,
+            fx.ReplyToClient: lambda effect: None,  # until there are clients
             fx.Persist: self._persist,
             fx.Connect: self._connect,
             fx.Disconnect: self._disconnect,
@@ -193,6 +194,7 @@ class Reactor:
                 self._poller.register(peer_socket, zmq.POLLIN)
         if clients is not None:
             self._poller.register(clients.router, zmq.POLLIN)
+            self._execute_by_type[fx.ReplyToClient] = clients.reply
 
     def statistics(self) -> ReactorStatistics:
         """Since the daemon started."""
@@ -232,6 +234,10 @@ class Reactor:
     def supervised_by(self, supervision: Supervision | None) -> None:
         """Somebody is to hear, after rounds that really ended, that this one runs and how it is."""
         self._supervision = supervision
+
+    def halt(self, reason: str) -> None:
+        """End ``run`` after this round: something that no restart of the others will change."""
+        self._halt(fx.Halt(reason))
 
     def stop(self, exit_code: int = EXIT_OK) -> None:
         """End ``run`` after this round."""
@@ -381,10 +387,16 @@ class Reactor:
             if frame.sender == self._name:
                 raise PeerProtocolError(f"a frame that says it comes from {frame.sender}, which is this node")
             messages = PEER_CODEC.decode(frame.body)
-        except (PeerProtocolError, RecursionError, ValueError) as problem:
-            self._complaints.note("bad frame", str(problem))
+        except frames.OtherVersion as problem:
+            self.other_version(problem)
             return
-        self._step(PeerFrame(frame.sender, frame.incarnation, frame.domain, messages))
+        except (PeerProtocolError, RecursionError, ValueError) as problem:
+            self._bad_frame(problem)
+            return
+        self._step(PeerFrame(frame.sender, frame.incarnation, frame.domain, messages, frame.wire))
+
+    def _bad_frame(self, problem: Exception) -> None:
+        self._complaints.note("bad frame", str(problem))
 
     # --- Steps and effects ------------------------------------------------------------------------------
 
@@ -406,10 +418,6 @@ class Reactor:
     def _multicast(self, effect: fx.Multicast) -> None:
         if self._peers is not None:
             self._to_topics.put(effect.topic, effect.message, effect.valid_until)
-
-    def _reply_to_client(self, effect: fx.ReplyToClient) -> None:
-        if self._clients is not None:
-            self._clients.reply(effect)
 
     def _persist(self, effect: fx.Persist) -> None:
         if self._journal is None:
@@ -452,8 +460,10 @@ class Reactor:
         self.stop()
 
     def _flush_peers(self) -> None:
-        self._to_topics.flush(self._multicast_body)
-        self._to_peers.flush(self._send_body)
+        if self._to_topics.waiting:
+            self._to_topics.flush(self._multicast_body)
+        if self._to_peers.waiting:
+            self._to_peers.flush(self._send_body)
 
     def _multicast_body(self, topic: bytes, body: bytes) -> None:
         assert self._peers is not None

@@ -32,6 +32,8 @@ from zlib import crc32
 import attrs
 import msgspec
 
+from groupsvc.wire.codec import UNREADABLE
+
 from ..core.peer_messages import DOMAIN_STREAM
 from ..core.records import (
     NO_DOMAIN,
@@ -359,13 +361,21 @@ def _read_node(connection: sqlite3.Connection, database: Path, node: str) -> Nod
 
 
 def _read_options(connection: sqlite3.Connection) -> tuple[tuple[str, str, int], ...]:
-    """What the domain said about options; if it is damaged, nothing: it is no promise, and will be told again."""
+    """What the domain said about options, if that can be read."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'options'").fetchone() is None:
         return ()
     row = connection.execute("SELECT body, crc FROM options").fetchone()
     if row is None or not isinstance(row[0], bytes) or crc32(row[0]) != row[1]:
         return ()
-    return _options.decode(row[0])
+    return options_in(row[0])
+
+
+def options_in(body: bytes) -> tuple[tuple[str, str, int], ...]:
+    """The options in ``body``; if it is damaged, none: they are no promise, and will be told again."""
+    try:
+        return _options.decode(body)
+    except UNREADABLE:
+        return ()
 
 
 def _checked_streams(connection: sqlite3.Connection, database: Path, who: NodeRow) -> list[tuple[Any, ...]]:

@@ -17,12 +17,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import time
 from typing import Any
 
 RESERVED = frozenset({"time", "level", "node", "event", "text", "logger", "exception"})
 """What every object may have; no field of an event has such a name."""
+
+STANDARD_ERROR = 2
 
 OTHER = "other"
 """The event of what a library logs."""
@@ -43,20 +46,24 @@ def _when(record: logging.LogRecord) -> str:
     return f"{seconds}.{int(record.msecs):03d}Z"
 
 
+def one_line(record: logging.LogRecord) -> str:
+    """Event and text, for people. An event that the text begins with, in words, is not named twice."""
+    name = event_of(record)
+    text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in record.getMessage())
+    if not text.startswith(f"{name.replace('_', ' ')}: "):
+        text = f"{name}: {text}"
+    return text if record.exc_info is None else f"{text}\n{logging.Formatter().formatException(record.exc_info)}"
+
+
 class OneLine(logging.Formatter):
-    """For people. An event that the text begins with, in words, is not named twice."""
+    """For people: time, level, node, event and text."""
 
     def __init__(self, node: str) -> None:
         super().__init__()
         self._node = node
 
     def format(self, record: logging.LogRecord) -> str:
-        name = event_of(record)
-        text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in record.getMessage())
-        if not text.startswith(f"{name.replace('_', ' ')}: "):
-            text = f"{name}: {text}"
-        line = f"{_when(record)} {record.levelname} {self._node} {text}"
-        return line if record.exc_info is None else f"{line}\n{self.formatException(record.exc_info)}"
+        return f"{_when(record)} {record.levelname} {self._node} {one_line(record)}"
 
 
 class OneObject(logging.Formatter):
@@ -85,9 +92,13 @@ class OneObject(logging.Formatter):
 
 
 def set_up(node: str, level: str, form: str = "text") -> None:
-    """Send everything from ``level`` on to standard error, as ``text`` or ``json``."""
-    handler = logging.StreamHandler(sys.stderr)
+    """Send everything from ``level`` on to standard error, as ``text`` or ``json``; with fields to a journal."""
+    from . import systemd_journal  # which is made of what is here
+
+    handler: logging.Handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(OneObject(node) if form == "json" else OneLine(node))
+    if systemd_journal.is_at_the_journal(os.environ, STANDARD_ERROR):
+        handler = systemd_journal.JournalHandler(node, form, otherwise=handler)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -24,6 +24,13 @@ AUDIT = {
     "key_refused": logging.WARNING,
     "access_denied": logging.WARNING,
     "expel_asked": logging.INFO,
+    "token_pending": logging.INFO,
+    "token_made": logging.INFO,
+    "token_used": logging.INFO,
+    "token_shown_again": logging.INFO,
+    "token_refused": logging.WARNING,
+    "token_expired": logging.WARNING,
+    "token_revoked": logging.INFO,
 }
 """Records for an audit, which all have the same form."""
 

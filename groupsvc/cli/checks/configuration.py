@@ -2,6 +2,9 @@
 
 Clients do not have the daemon's code. So ``groupsvcd --check-config --json`` is run, and says whether the file is good
 and what it comes to: which socket, which state directory, whose keys.
+
+Where nobody has named a file the daemon that runs is asked which one it has read: every option it has says where its
+value comes from. What neither a file nor a daemon can tell is called *not looked at*, and nothing is concluded from it.
 """
 
 from __future__ import annotations
@@ -9,15 +12,19 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from ...wire.table_lines import OptionLine
 from .findings import Finding, fail, ok, warn
+from .owners import closed_by, who_may_read
 
 CONFIG_VARIABLE = "GROUPSVC_CONFIG"
 USUAL_FILE = Path("/etc/groupsvc/groupsvcd.toml")
@@ -28,6 +35,7 @@ JUDGING_S = 20.0
 
 CHECK = "configuration"
 KEYS = "keys"
+NO_KEYS = "there are none, and so this daemon uses addresses of this machine only"
 
 
 @attrs.frozen
@@ -49,17 +57,61 @@ def file_of(given: str | None) -> str:
     return os.environ.get(CONFIG_VARIABLE) or (str(USUAL_FILE) if USUAL_FILE.exists() else "")
 
 
+def file_read_by(options: Iterable[OptionLine]) -> str:
+    """The file that the daemon has its options from; "" if it has none, or does not name it in full."""
+    return next(filter(os.path.isabs, _files(options)), "")
+
+
+def _files(options: Iterable[OptionLine]) -> list[str]:
+    """As the daemon names them: its own configuration, perhaps from the directory in which it was started."""
+    places = (re.fullmatch(r"(.+):\d+", line.source) for line in options)
+    return [place[1] for place in places if place]
+
+
+def not_looked_at(options: Sequence[OptionLine]) -> list[Finding]:
+    """What can be said without a file: what the daemon that runs has said of itself, if one has."""
+    advice = f"name the file of the daemon with --config FILE, or in {CONFIG_VARIABLE}"
+    if not options:
+        return [warn(CHECK, "not looked at: no file is named, and no daemon has said which one it has read", advice)]
+    values = {line.key: line.value for line in options}
+    files = _files(options)
+    text = (
+        f"the daemon has read {files[0]}, and does not say in which directory" if files else "the daemon has read none"
+    )
+    kept = values.get("state_directory") or "memory"
+    found = [warn(CHECK, f"not looked at: {text}; it keeps its state in {kept}", advice)]
+    if values.get("key_file"):
+        return [
+            *found,
+            ok(KEYS, f"the daemon has those in {values['key_file']}; whether all are listed is not looked at"),
+        ]
+    if values.get("insecure") == "true":
+        return [*found, _insecure()]
+    return [*found, ok(KEYS, NO_KEYS)]
+
+
 def judge(file: str) -> tuple[Judged, list[Finding]]:
     """What the daemon says of this configuration."""
+    if closed := closed_by(Path(file)):
+        who = who_may_read(closed)
+        text = (
+            f"not looked at: {closed} may be {'entered' if closed.is_dir() else 'read'} by {who}, and not by this user"
+        )
+        return Judged(file), [
+            warn(CHECK, text, f"ask as one of them, or as root: `sudo groupsvc doctor --config {file}`")
+        ]
     if importlib.util.find_spec("groupsvcd") is None:
         return Judged(file), [warn(CHECK, "groupsvcd is not installed here, so nobody can judge its configuration")]
-    command = [sys.executable, "-m", "groupsvcd", "--check-config", "--json", *(["--config", file] if file else [])]
+    command = [sys.executable, "-m", "groupsvcd", "--check-config", "--json", "--config", file]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=JUDGING_S, stdin=subprocess.DEVNULL)
         found = json.loads(ended.stdout)
+    except PermissionError:
+        why = f"not looked at: this user may not run {sys.executable}, and so not groupsvcd --check-config"
+        return Judged(file), [warn(CHECK, why, "ask as root, or as the user of the daemon")]
     except (OSError, ValueError, subprocess.TimeoutExpired) as error:
         why = f"groupsvcd --check-config could not be asked ({type(error).__name__})"
-        return Judged(file), [warn(CHECK, why, f"run `groupsvcd --check-config{' --config ' + file if file else ''}`")]
+        return Judged(file), [warn(CHECK, why, f"run `groupsvcd --check-config --config {file}`")]
     if not found["good"]:
         advice = "correct it; `groupsvcd --check-config` lists all problems, the example configuration all options"
         problems = [": ".join(filter(None, (one["where"], one["key"], one["text"]))) for one in found["problems"]]
@@ -68,9 +120,6 @@ def judge(file: str) -> tuple[Judged, list[Finding]]:
 
 
 def _good(file: str, found: dict[str, Any]) -> Finding:
-    if not file:
-        text = "no configuration file: the daemon is a domain of its own, kept in memory"
-        return warn(CHECK, text, f"name it with --config FILE, or in {CONFIG_VARIABLE}, if there is one")
     role = "voter" if found["voter"] else "node without a vote"
     return ok(CHECK, f"{file} is good: {found['node']}, {role} of a domain of {len(found['voters']) or 1} voters")
 
@@ -83,9 +132,8 @@ def look_at_keys(judged: Judged) -> list[Finding]:
     file = judged.text("key_file")
     if not file:
         if content["insecure"]:
-            return [warn(KEYS, "there are none, and insecure = true: anybody who reaches a port may send frames",
-                         "make some with `groupsvc keygen`, and see docs/guides/keys.md")]  # fmt: skip
-        return [ok(KEYS, "there are none, and so this daemon uses addresses of this machine only")]
+            return [_insecure()]
+        return [ok(KEYS, NO_KEYS)]
     found = [_pair(file, content)]
     listed = content["node_keys"].get(content["node"])
     if listed is None:
@@ -97,6 +145,11 @@ def look_at_keys(judged: Judged) -> list[Finding]:
         text = f"two keys are accepted for {', '.join(twice)}"
         found.append(warn(KEYS, text, "when the change of key is done, remove the old one on every node"))
     return found
+
+
+def _insecure() -> Finding:
+    text = "there are none, and insecure = true: anybody who reaches a port may send frames"
+    return warn(KEYS, text, "make some with `groupsvc keygen`, and see docs/guides/keys.md")
 
 
 def _pair(file: str, content: dict[str, Any]) -> Finding:

@@ -8,9 +8,7 @@ behind however this ends.
 from __future__ import annotations
 
 import contextlib
-import grp
 import os
-import pwd
 import re
 import resource
 import stat
@@ -21,6 +19,7 @@ from pathlib import Path
 from ...addresses import IPC, socket_path
 from .configuration import Judged
 from .findings import Finding, fail, ok, warn
+from .owners import group_name, user_name
 
 SOCKET = "socket"
 STATE = "state directory"
@@ -72,7 +71,7 @@ def look_at_socket(address: str) -> list[Finding]:
     mode = stat.S_IMODE(seen.st_mode)
     who = f"{path} (mode {mode:04o}) may be opened by {_who_may(seen, mode)}"
     if not os.access(path, os.R_OK | os.W_OK):
-        advice = f"become one of them: `usermod -aG {_group(seen.st_gid)} USER`, and log in again"
+        advice = f"become one of them: `usermod -aG {group_name(seen.st_gid)} USER`, and log in again"
         return [fail(SOCKET, f"{who}, and not by this user", advice)]
     if mode & 0o002:
         return [warn(SOCKET, who, f"chmod o-w {path}, unless everybody of this machine is to use it")]
@@ -82,21 +81,7 @@ def look_at_socket(address: str) -> list[Finding]:
 def _who_may(seen: os.stat_result, mode: int) -> str:
     if mode & 0o002:
         return "everybody"
-    return f"user {_user(seen.st_uid)}" + (f" and group {_group(seen.st_gid)}" if mode & 0o020 else "")
-
-
-def _user(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
-
-
-def _group(gid: int) -> str:
-    try:
-        return grp.getgrgid(gid).gr_name
-    except KeyError:
-        return str(gid)
+    return f"user {user_name(seen.st_uid)}" + (f" and group {group_name(seen.st_gid)}" if mode & 0o020 else "")
 
 
 # --- The state directory -------------------------------------------------------------------------------------

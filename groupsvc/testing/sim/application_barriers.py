@@ -28,7 +28,7 @@ from groupsvc.sansio.calls import Call
 from groupsvc.sansio.rounds import BarrierTerms, OnFailure, Released
 from groupsvc.views import text_of
 from groupsvc.wire.client_messages import RoundIs
-from groupsvcd.core.groups.barriers import CARRIED_BYTES_MAX
+from groupsvcd.core.groups.round_over import CARRIED_BYTES_MAX
 
 from .application import Application, Part
 from .application_ops import ASK_ROUND, COME, RESET

@@ -36,6 +36,7 @@ from groupsvc.wire.client_messages import (
     StatusAsk,
     Welcome,
 )
+from groupsvc.wire.enrolment_messages import EnrolAsk, Enrolled, RevokeAsk, Revoked, TokenAsk, TokenIs
 from groupsvc.wire.history import EventType
 from groupsvc.wire.option_messages import OPTION_PREFIX
 
@@ -52,7 +53,7 @@ GRACE_S = 1.0
 OPTIONS = 2
 """Options of the daemons that are set; with two, one of them can be forgotten for the other."""
 
-MUTATING = frozenset({"form", "config_set", "hand_over"})
+MUTATING = frozenset({"form", "config_set", "hand_over", "token_make", "token_revoke", "enrol"})
 """Calls whose fate is unknown when the daemon dies under them."""
 
 
@@ -166,6 +167,10 @@ class Client:
             self._end("ok", {"value": reply.value, "version": reply.version})
         elif isinstance(reply, Status):
             self._end("ok", {"name_server": reply.name_server, "epoch": reply.epoch, "suspended": reply.suspended})
+        elif isinstance(reply, Enrolled | Revoked):
+            self._end("ok", {"version": reply.version})
+        elif isinstance(reply, TokenIs):
+            self._end("ok", {"until": reply.until})
         else:
             assert isinstance(reply, Done)
             self._end("ok", {})
@@ -302,4 +307,10 @@ def _request(number: int, op: str, args: dict[str, Any], timeout: float) -> AnyC
         return LookUpAsk(number, args["group"], op == "form", timeout)
     if op == "hand_over":
         return HandOverAsk(number, args["to"], timeout)
+    if op == "token_make":
+        return TokenAsk(number, args["node"], args["token"], args["valid"], timeout)
+    if op == "token_revoke":
+        return RevokeAsk(number, args["node"], timeout)
+    if op == "enrol":
+        return EnrolAsk(number, args["node"], args["key"], timeout)
     return StatusAsk(number)

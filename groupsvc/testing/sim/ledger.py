@@ -21,7 +21,7 @@ from typing import Any
 import attrs
 import msgspec
 
-from groupsvc.wire import frames
+from groupsvc.wire import versions
 
 from .plan import has_applications, has_groups
 
@@ -31,7 +31,7 @@ APPLICATIONS_MARK = "app-connected"
 
 
 def protocol_version() -> str:
-    """Frame version and fingerprint of everything the protocol is made of."""
+    """Wire version and fingerprint of everything the protocol is made of."""
     import groupsvc.wire
     import groupsvcd.core
 
@@ -40,7 +40,7 @@ def protocol_version() -> str:
         root = Path(next(iter(package.__path__)))
         for path in sorted(root.rglob("*.py")):
             digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    return f"{frames.VERSION}-{digest.hexdigest()[:12]}"
+    return f"{versions.WRITES}-{digest.hexdigest()[:12]}"
 
 
 def commit() -> str:

@@ -16,7 +16,7 @@ FAULT_MARKS: tuple[str, ...] = tuple(f"fault {name}" for name in BY_NAME)
 ENGINE_MARKS: tuple[str, ...] = (
     "answered-again", "better-canvasses-at-once", "blank-voter-joins", "canvass",
     "checkpoint-fetched", "checkpoint-fetched-in-epoch", "checkpoint-taken", "claim-timed-out", "delivered",
-    "domain-formed", "down-early", "down_learned", "foreign-domain", "gap-repaired", "isolated",
+    "domain-formed", "down-early", "down_learned", "enrolment-overtaken", "foreign-domain", "gap-repaired", "isolated",
     "leader-falls-silent", "leader-fetches-log", "leader-port-refused", "leader-silent", "leader-unanswered",
     "list_installed", "node_down", "node_gone", "node_up", "office", "old-incarnation",
     "options-acquired", "ordered", "promise",

@@ -22,6 +22,7 @@ import attrs
 from groupsvc.wire import frames
 from groupsvc.wire.client_messages import ClientRequest, Status
 from groupsvc.wire.kinds import FrameKind
+from groupsvcd.core.access import Principal
 from groupsvcd.core.effects import (
     Afterwards,
     Connect,
@@ -37,7 +38,7 @@ from groupsvcd.core.effects import (
     Subscribe,
     Unsubscribe,
 )
-from groupsvcd.core.events import ClientFrame, ClientGone, Event, LocalCall, PeerRefused, Persisted, Tick
+from groupsvcd.core.events import ClientCame, ClientFrame, ClientGone, Event, LocalCall, PeerRefused, Persisted, Tick
 from groupsvcd.core.nodegroups.node_groups import NodeGroups
 from groupsvcd.core.parameters import Parameters
 from groupsvcd.core.peer_messages import DOMAIN_TOPIC, PEER_CODEC, Beat, Goodbye, LeaderAlive, PeerMessage
@@ -67,10 +68,9 @@ class Node:
 
     __slots__ = (
         "addresses", "boot", "discards", "disk", "down_silent", "engine", "frames_sent", "handling",
-        "highest_incarnation",
-        "idle_ticks", "inbox", "name", "name_bytes", "now", "offset", "on_persisted", "on_spoke", "parameters",
-        "paused", "process", "rate", "resumed_at", "rng", "spoken", "starts", "steps", "tick_deadline", "trap",
-        "undone", "wall_offset", "wanted", "wishes", "world",
+        "highest_incarnation", "idle_ticks", "inbox", "name", "name_bytes", "now", "offset", "on_persisted", "on_spoke",
+        "parameters", "paused", "process", "rate", "resumed_at", "rng", "spoken", "starts", "steps", "tick_deadline",
+        "trap", "undone", "wall_offset", "wanted", "wishes", "world",
     )  # fmt: skip
 
     def __init__(self, world: World, parameters: Parameters, rng: random.Random, rate: float, offset: float) -> None:
@@ -165,9 +165,8 @@ class Node:
                 self.line("damaged", {"what": log.damage}, group=stream)
         if self.starts > 1:
             self.line("restart", {})
-        now = self.clock()
         try:
-            effects = engine.start(now)
+            effects = engine.start(self.clock())
         except Exception:
             world.found("engine", f"{self.name} could not start: {traceback.format_exc()}")
             return
@@ -175,6 +174,7 @@ class Node:
         self.plan_tick()
         if self.engine is engine:
             world.group_users.process_began(self)
+            world.newcomers.process_began(self)
 
     def crash(self, why: str, *, power: bool = False) -> None:
         """End the process between two instructions. With ``power`` the machine is off, too, and refuses nobody."""
@@ -235,9 +235,7 @@ class Node:
 
     def clock(self) -> float:
         """What this machine's steady clock shows."""
-        now = self.offset + self.rate * self.world.t
-        if now > self.now:
-            self.now = now
+        self.now = max(self.now, self.offset + self.rate * self.world.t)
         return self.now
 
     def wall(self) -> float:
@@ -335,6 +333,10 @@ class Node:
     def client_says(self, connection: int, message: ClientRequest) -> None:
         """A request has come from a local client."""
         self._step_or_queue(ClientFrame(connection, message))
+
+    def client_came(self, connection: int, principal: Principal) -> None:
+        """A local client has connected, and this is who it is."""
+        self._step_or_queue(ClientCame(connection, principal))
 
     def client_gone(self, connection: int, *, process_ended: bool = False) -> None:
         """A local client has closed its connection, perhaps because its process has ended."""
@@ -594,6 +596,4 @@ class Node:
 
     def status(self) -> Status | None:
         """What the daemon would say of itself; None while it is down or stands still."""
-        if self.engine is None or self.paused:
-            return None
-        return self.engine.status(0, self.clock())
+        return None if self.engine is None or self.paused else self.engine.status(0, self.clock())

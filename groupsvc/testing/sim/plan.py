@@ -18,9 +18,15 @@ from .group_nemeses import GROUP_NEMESES, GROUP_NEMESES_HARMLESS_TO_MEMORY
 from .group_users import GroupHabits
 from .nemeses import ALL, DRAWN_APART, HARMLESS_TO_MEMORY
 from .network import CALM, Weather
+from .newcomers import NewcomerHabits
 
 FIRST_WITH_DRAINS = 400_000
 """Seeds before this one keep the enemies they had, in the same order."""
+
+FIRST_WITH_NEWCOMERS = 350_000
+ALL_WITH_NEWCOMERS = 1_000_000
+"""Seeds before the first, and those between ``FIRST_WITH_DRAINS`` and the second, keep the users they had: some of them
+stand in tests, as they were when they showed something."""
 
 
 @attrs.frozen(kw_only=True)
@@ -38,6 +44,7 @@ class Plan:
     habits: Habits = Habits()
     group_habits: GroupHabits = GroupHabits()
     application_habits: ApplicationHabits = ApplicationHabits()
+    newcomer_habits: NewcomerHabits = NewcomerHabits()
     parameters: dict[str, Any] = attrs.field(factory=dict)
     parameters_of: dict[str, dict[str, Any]] = attrs.field(factory=dict)
 
@@ -49,6 +56,7 @@ class Plan:
         apps = self.application_habits
         users += f" {apps.count} applications in {apps.groups} groups," if apps.count else ""
         users += f" {apps.ranks} tasks," if apps.ranks else ""
+        users += f" {self.newcomer_habits.operators} who make tokens," if self.newcomer_habits.operators else ""
         return (
             f"{self.voters} voters, {self.nodes - self.voters} other nodes, {self.habits.count} clients,{users}"
             f" {self.seconds:.0f} s: {faults}"
@@ -73,7 +81,7 @@ def draw(seed: int) -> Plan:
     """The plan of a seed."""
     plan = draw_domain(seed)
     options = random.Random(f"plan of options/{seed}").choice([0.0, 0.3])
-    plan = attrs.evolve(plan, habits=attrs.evolve(plan.habits, options=options))
+    plan = attrs.evolve(plan, habits=attrs.evolve(plan.habits, options=options), newcomer_habits=draw_newcomers(seed))
     if not has_groups(seed):
         return plan
     rng = random.Random(f"plan of groups/{seed}")
@@ -108,6 +116,17 @@ def draw(seed: int) -> Plan:
         application_habits=draw_applications(seed),
         parameters={**plan.parameters, **common},
     )
+
+
+def draw_newcomers(seed: int) -> NewcomerHabits:
+    """Who makes tokens and enrols with them: somebody in half of the worlds that may have such people."""
+    if not (FIRST_WITH_NEWCOMERS <= seed < FIRST_WITH_DRAINS or seed >= ALL_WITH_NEWCOMERS):
+        return NewcomerHabits()
+    rng = random.Random(f"plan of newcomers/{seed}")
+    return NewcomerHabits(
+        operators=rng.choice([0, 0, 1, 2]), names=rng.choice([1, 2, 4]), think_s=rng.choice([0.5, 1.5]),
+        pause_s=rng.choice([0.01, 0.3]), timeout_s=rng.choice([0.5, 2.0]), valid_s=rng.choice([2.0, 20.0]),
+    )  # fmt: skip
 
 
 def draw_applications(seed: int) -> ApplicationHabits:

@@ -60,6 +60,7 @@ def make_world(plan: Plan, *, engine: str = ENGINE, play: Play | None = None) ->
         habits=plan.habits,
         group_habits=plan.group_habits,
         application_habits=plan.application_habits if engine == ENGINE else None,  # engines of tests have no sessions
+        newcomer_habits=plan.newcomer_habits if engine == ENGINE else None,
         engine=engine,
         play=play,
     )

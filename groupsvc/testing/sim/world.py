@@ -35,6 +35,7 @@ from .group_users import GroupHabits, GroupUsers
 from .group_wishes import Wishes
 from .history import History
 from .network import CALM, Network, Weather
+from .newcomers import NewcomerHabits, Newcomers
 from .node import Node
 from .schedule import Schedule
 
@@ -93,6 +94,7 @@ class World:
         habits: Habits | None = None,
         group_habits: GroupHabits | None = None,
         application_habits: ApplicationHabits | None = None,
+        newcomer_habits: NewcomerHabits | None = None,
         engine: EngineMaker | str = ENGINE,
         drift: bool = True,
         sync_spread_s: float = SYNC_S_SPREAD,
@@ -129,6 +131,7 @@ class World:
         self.group_users = GroupUsers(self, self._random("group users"), group_habits or GroupHabits(), wishes)
         habits_of_applications = application_habits or ApplicationHabits()
         self.applications = Applications(self, self._random("applications"), habits_of_applications)
+        self.newcomers = Newcomers(self, self._random("newcomers"), newcomer_habits or NewcomerHabits())
         for name in self.names:
             self.push(PROBE_FIRST_S, self._probe, self.nodes[name], (0, 0))
             if start_within_s is not None:

@@ -23,7 +23,7 @@ def test_an_empty_history_passes() -> None:
 
 
 def test_every_invariant_of_the_domain_has_a_checker() -> None:
-    expected = "V1 V2 V3 V4 V7 B1 B2 B3 B4 B6 L1 L2 L3 L4 L5 L7 S1 K1 C1"
+    expected = "V1 V2 V3 V4 V7 B1 B2 B3 B4 B6 L1 L2 L3 L4 L5 L7 S1 K1 C1 C2"
     assert expected == " ".join(ALL)
 
 

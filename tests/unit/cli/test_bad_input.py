@@ -21,6 +21,7 @@ from groupsvc.wire import notices
 NEEDED = {
     "look-up": ["g"], "hand-over": ["n2"], "members": ["g"], "why": ["g"], "watch": ["g"], "state": ["g"],
     "send": ["g", "text"], "expel": ["g", "p"], "lock": ["x"], "elect": ["x"], "barrier": ["x", "--parties", "2"],
+    "token": ["--list"],
 }  # fmt: skip
 RUNNING = ("lock", "elect", "barrier")
 
@@ -89,6 +90,29 @@ def test_what_is_no_key_file_is_refused_in_words(
     assert ExitCode.USAGE == main(["groups", *arguments])
     assert ExitCode.USAGE == main(["keygen", "--out", str(tmp_path / "new"), "--server", str(path)])
     assert 3 == capsys.readouterr().err.count(f"groupsvc: {path}: ")
+
+
+@pytest.mark.parametrize(
+    "mistyped, meant",
+    [
+        (["stauts"], "groupsvc status"),
+        (["confg", "list"], "groupsvc config"),
+        (["config", "lst"], "groupsvc config list"),
+    ],
+)
+def test_a_mistyped_command_is_told_what_was_meant(
+    mistyped: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(mistyped)
+    assert ExitCode.USAGE == ended.value.code
+    assert f"did you mean `{meant}`?" in capsys.readouterr().err
+
+
+def test_a_command_like_none_is_answered_with_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["zzzzzzzz"])
+    assert "invalid choice" in capsys.readouterr().err
 
 
 def test_a_key_pair_for_nobody_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

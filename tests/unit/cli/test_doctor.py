@@ -13,14 +13,23 @@ from typing import Any
 import pytest
 
 from groupsvc.cli import main
-from groupsvc.cli.checks import configuration, domain, files
+from groupsvc.cli.checks import configuration, domain, files, owners
 from groupsvc.cli.checks.configuration import Judged
 from groupsvc.cli.checks.findings import Finding, Level
 from groupsvc.cli.exit_codes import ExitCode
 from groupsvc.testing.scripted_daemon import ScriptedDaemon
-from groupsvc.wire.client_messages import AnyClientReply, AnyClientRequest, Status, StatusAsk, SurveyAsk, SurveyIs
+from groupsvc.wire.client_messages import (
+    AnyClientReply,
+    AnyClientRequest,
+    OptionsAre,
+    OptionsAsk,
+    Status,
+    StatusAsk,
+    SurveyAsk,
+    SurveyIs,
+)
 from groupsvc.wire.survey_messages import LinkFinding, LinkState, NodeFindings
-from groupsvc.wire.table_lines import NodeStatus
+from groupsvc.wire.table_lines import NodeStatus, OptionLine
 
 GOOD: dict[str, Any] = {
     "good": True, "node": "n1", "voter": True, "voters": {}, "insecure": False, "key_file": None, "node_keys": {},
@@ -80,6 +89,39 @@ def test_a_node_whose_own_key_is_not_listed_is_told_so(tmp_path: Path) -> None:
 def test_no_keys_are_well_on_one_machine_and_worth_a_look_beyond() -> None:
     assert Level.OK is only(configuration.look_at_keys(judged())).level
     assert Level.WARN is only(configuration.look_at_keys(judged(insecure=True))).level
+
+
+def test_without_a_file_the_one_that_the_daemon_has_read_is_found(tmp_path: Path) -> None:
+    lines = (
+        OptionLine("domain", "x", "environment GROUPSVC_DOMAIN", "essential"),
+        OptionLine("node", "n1", f"{tmp_path}/n1.toml:3", "node"),
+    )
+    assert f"{tmp_path}/n1.toml" == configuration.file_read_by(lines)
+    assert "" == configuration.file_read_by([OptionLine("node", "n1", "n1.toml:3", "node")])  # below which directory?
+
+
+def test_without_a_file_nothing_is_said_that_the_daemon_has_not_said() -> None:
+    unknown = only(configuration.not_looked_at(()))
+    assert (Level.WARN, True) == (unknown.level, unknown.text.startswith("not looked at"))
+    keyed = [OptionLine("key_file", "/k/n1.key", "n1.toml:3", "node"), OptionLine("state_directory", "/s", "x", "node")]
+    found = configuration.not_looked_at(keyed)
+    assert [("configuration", "WARN"), ("keys", "OK")] == levels(found)
+    assert "keeps its state in /s" in found[0].text
+    assert "/k/n1.key" in found[1].text
+    assert configuration.NO_KEYS == configuration.not_looked_at([OptionLine("node", "n1", "default", "node")])[1].text
+
+
+def test_who_may_not_read_the_configuration_is_told_who_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "n1.toml"
+    file.write_text("")
+    file.chmod(0o640)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file)  # root may read everything
+    judgement, found = configuration.judge(str(file))
+    assert judgement.content is None
+    seen = file.stat()
+    may = f"user {owners.user_name(seen.st_uid)} and group {owners.group_name(seen.st_gid)}"
+    assert f"not looked at: {file} may be read by {may}, and not by this user" == only(found).text
+    assert "sudo" in only(found).advice
 
 
 # --- The socket ----------------------------------------------------------------------------------------------
@@ -246,6 +288,8 @@ def test_both_ports_of_a_node_are_tried(tmp_path: Path) -> None:
 
 
 def healthy(request: AnyClientRequest) -> AnyClientReply:
+    if isinstance(request, OptionsAsk):
+        return OptionsAre(request.id, "n1", ())
     if isinstance(request, SurveyAsk):
         return SurveyIs(request.id, (answers("n1"),))
     assert isinstance(request, StatusAsk)

@@ -252,9 +252,10 @@ def test_a_rejected_join_has_the_same_exit_code(capsys: pytest.CaptureFixture[st
 
 
 def test_another_version_is_a_failure(capsys: pytest.CaptureFixture[str]) -> None:
-    code, _ = run("state", "db", "red", "--if-version", "1", ChangeStateAsk=refused("failed", "stale version"))
+    code, requests = run("state", "db", "red", "--if-version", "1", ChangeStateAsk=refused("failed", "stale version"))
     assert ExitCode.FAILED == code
     assert capsys.readouterr().err.startswith("groupsvc: ")
+    assert any(isinstance(request, wire.LeaveAsk) for request in requests), "it leaves in order, and has not failed"
 
 
 def test_a_version_without_a_value_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:

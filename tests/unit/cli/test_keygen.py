@@ -16,6 +16,7 @@ from groupsvcd import config
 
 
 def test_what_it_prints_is_a_good_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "keys").mkdir()
     assert 0 == main(["keygen", "--out", str(tmp_path / "keys"), "--name", "n1"])
     printed = capsys.readouterr().out
     file = tmp_path / "groupsvcd.toml"
@@ -50,7 +51,8 @@ def test_a_program_gets_the_keys_of_its_daemons(tmp_path: Path, capsys: pytest.C
         (["--name", "taken"], 4, "not written over"),
         (["--name", "../x"], 2, "is no name"),
         (["--name", "a", "--server", "nonsense"], 2, "cannot be read"),
-        (["--name", "a", "--out", "taken.key/below"], 4, "cannot be written"),
+        (["--name", "a", "--out", "taken.key"], 4, "cannot be written"),
+        (["--name", "a", "--out", "mistyped"], 4, "and none is made"),
     ],
 )
 def test_what_cannot_be_made_is_a_sentence_and_an_exit_code(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import statistics
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -18,11 +20,13 @@ from groupsvc import SessionState
 from groupsvc.drivers.interrupts import Guard
 from groupsvc.events import Message
 from groupsvc.sansio.event_buffer import EventBuffer, MessageRun
+from groupsvc.testing import LocalDomain
 from groupsvc.views import View
 from groupsvc.voting_words import Vote
 from groupsvc.wire import client_messages as wire
 from tests.unit.client.daemon_on_a_socket import PATIENCE_S, DaemonOnASocket, daemon_on_a_socket
 
+ROUNDS = 15
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGUSR1]
 
 
@@ -109,6 +113,42 @@ class TestHandlers:
         for _ in range(20):
             assert SessionState.CLOSED is send_and_close().state
         watchdog.cancel()
+
+    def test_who_waits_when_a_handler_has_used_the_session_is_told_at_once(self) -> None:
+        """What comes next was read by the background, and nobody woke who waits until it had to say that it lives."""
+        with LocalDomain(nodes=1) as domain, domain.connect("n1") as session, domain.connect("n1") as other:
+            waiting, last = (one.join("db").barrier() for one in (session, other))
+            came: list[float] = []
+
+            def come() -> None:
+                for _ in range(ROUNDS):
+                    rings.wait(PATIENCE_S)
+                    rings.clear()
+                    os.kill(os.getpid(), signal.SIGALRM)
+                    handled.wait(PATIENCE_S)
+                    handled.clear()
+                    last.wait()
+                    came.append(time.monotonic())
+
+            rings, handled = threading.Event(), threading.Event()
+
+            def handle(number: int, frame: FrameType | None) -> None:
+                session.groups()
+                handled.set()
+
+            thread = threading.Thread(target=come)
+            late = []
+            with handler(signal.SIGALRM, handle):
+                thread.start()
+                for number in range(ROUNDS):
+                    threading.Timer(0.02, rings.set).start()
+                    waiting.wait()
+                    now = time.monotonic()
+                    while len(came) <= number:
+                        pass
+                    late.append(now - came[number])
+                thread.join()
+            assert statistics.median(late) < 0.1
 
     def test_an_alarm_reaches_the_program_and_costs_no_session(self) -> None:
         """It rings somewhere in the middle of everything, again and again."""

@@ -304,3 +304,14 @@ def test_a_missing_file_and_a_wrong_command_line_have_exit_codes_of_their_own(
     assert 2 == main(["--colour"])
     assert 0 == main(["--version"])
     assert capsys.readouterr().out.startswith("groupsvcd ")
+
+
+def test_a_file_that_is_nested_without_end_is_no_configuration(tmp_path: Path) -> None:
+    assert ["groupsvcd.toml: is no valid TOML: it is nested too deep"] == problems(tmp_path, "node = " + "[" * 5_000)
+
+
+def test_paths_that_can_be_none_are_named(tmp_path: Path) -> None:
+    text = 'state_directory = "~nobody-of-this-name/state"\njournal_directory = "a\\u0000b"\nkey_file = "a\\u0000b"\n'
+    found = problems(tmp_path, text)
+    assert any("state_directory" in one and "no such user" in one for one in found), found
+    assert 2 == sum("no character zero" in one for one in found), found

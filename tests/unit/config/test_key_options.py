@@ -70,7 +70,6 @@ PROBLEMS = [
     (NODE_KEYS, "key_file: is required: there are [node_keys]"),
     (CLIENT_KEYS, "key_file: is required: there are [client_keys]"),
     (OWN + CLIENT_KEYS, "listen_clients: is required: there are [client_keys]"),
-    (OWN + 'listen_clients = "tcp://0.0.0.0:1"\n', "listen_clients: nobody could connect to it"),
     (OWN + 'listen_clients = "ipc:///x"\n', "listen_clients: 'ipc:///x' is not tcp://HOST:PORT"),
     (OWN + VOTERS, "node_keys: has no key of n2, n3"),
     (OWN + f'[node_keys]\nn1 = "{N2.public}"', "node_keys.n1: is not the public key in"),
@@ -105,6 +104,12 @@ def test_a_secret_is_in_no_text_about_a_configuration(own: Path) -> None:
     made = loaded(own, OWN)
     assert N1.secret not in repr(made)
     assert N1.public in repr(made)
+
+
+def test_a_door_for_new_nodes_alone_is_allowed_and_warned_of(own: Path) -> None:
+    """Who shows a token comes in there, and stands in no file."""
+    found = loaded(own, OWN + 'listen_clients = "tcp://0.0.0.0:1"\n').warnings()
+    assert ["listen_clients without [client_keys]: nobody but new nodes with a token can connect to it"] == found
 
 
 def test_insecure_beside_keys_is_warned_of(own: Path) -> None:

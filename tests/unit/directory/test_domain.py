@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
+from groupsvc.errors import PeerProtocolError
 from groupsvcd.core.domain import origins as origins_module
 from groupsvcd.core.domain import settings as settings_module
 from groupsvcd.core.domain.commands import (
@@ -15,7 +19,8 @@ from groupsvcd.core.domain.commands import (
     decode_command,
     encode_command,
 )
-from groupsvcd.core.domain.directory import Directory
+from groupsvcd.core.domain.directory import Directory, Snapshot
+from groupsvcd.core.domain.origins import StoredOrigin
 from groupsvcd.core.records import NO_DOMAIN
 from tests.unit.directory.scene import DOMAIN, VOTERS, Scene
 
@@ -126,12 +131,16 @@ def test_all_settings_together_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> 
     assert not scene.order(SetConfig("c", "1", 0))["ok"]
 
 
+NO_TEXT = encode_command(SetConfig("key", "value", 0)).replace(b"key", b"k\xffy")
+"""Its form is right, but a name in it is no UTF-8: who took it for a command stopped at it, after a restart again."""
+
+
 # --- Entries and answers ----------------------------------------------------------------------------
 
 
 def test_bytes_that_are_no_command_are_answered_and_change_nothing() -> None:
     scene = Scene()
-    for n, body in enumerate((b"", b"\xc1", b"\x91\x63", b"\x80", b"x" * 600_000), start=1):
+    for n, body in enumerate((b"", b"\xc1", b"\x91\x63", b"\x80", b"x" * 600_000, NO_TEXT), start=1):
         answer = scene.directory.apply_entry(scene.seq + 1, ("x", 1), n, body)
         assert "no command" in answer["problem"]
         assert answer == scene.directory.answer_for(("x", 1), n)
@@ -226,13 +235,50 @@ def test_a_restored_directory_is_the_same_and_goes_on_the_same() -> None:
 
 @pytest.mark.parametrize("state", [b"", b"\x90", b"garbage", b"\x80"])
 def test_what_is_no_snapshot_is_refused_with_a_reason(state: bytes) -> None:
-    with pytest.raises(ValueError, match="no snapshot"):
+    with pytest.raises(PeerProtocolError, match="no snapshot"):
         Directory.restore(state)
+
+
+def _changed_snapshot(**changes: Any) -> bytes:
+    scene = Scene()
+    scene.up("a", "x")
+    scene.form("jobs", "x")
+    scene.directory.apply_entry(scene.seq + 1, ("x", 1), 1, set_entry("k", "v"))
+    stored = msgspec.msgpack.decode(scene.directory.snapshot(), type=Snapshot)
+    changed = {name: change(getattr(stored, name)) for name, change in changes.items()}
+    return msgspec.msgpack.encode(msgspec.structs.replace(stored, **changed))
+
+
+def test_a_snapshot_in_which_something_stands_twice_is_refused() -> None:
+    """The tables have indexes, which would be wrong from then on."""
+    twice: list[dict[str, Any]] = [
+        {"nodes": lambda nodes: (*nodes, nodes[-1])},
+        {"voters": lambda voters: (*voters, voters[-1])},
+        {"groups": lambda groups: (*groups, groups[-1])},
+        {"groups": lambda groups: (*groups, msgspec.structs.replace(groups[-1], id=groups[-1].id + 1))},
+        {"settings": lambda settings: (*settings, settings[-1])},
+        {"origins": lambda rows: (*rows, rows[-1])},
+        {"origins": lambda rows: (msgspec.structs.replace(rows[0], answers=rows[0].answers * 2), *rows[1:])},
+    ]
+    assert Directory.restore(_changed_snapshot())
+    for changes in twice:
+        with pytest.raises(PeerProtocolError, match="no snapshot of a directory"):
+            Directory.restore(_changed_snapshot(**changes))
+
+
+def test_a_snapshot_with_an_answer_that_cannot_be_read_is_refused() -> None:
+    """Now, and not when the node asks again for what it was answered."""
+
+    def garbled(rows: tuple[StoredOrigin, ...]) -> tuple[StoredOrigin, ...]:
+        return (msgspec.structs.replace(rows[0], answers=((1, rows[0].seq, b"\xc1"),)), *rows[1:])
+
+    with pytest.raises(PeerProtocolError, match="no answer of the directory"):
+        Directory.restore(_changed_snapshot(origins=garbled))
 
 
 def test_a_snapshot_of_another_version_is_refused() -> None:
     state = bytearray(Directory().snapshot())
     assert 1 == state[1]
     state[1] = 2
-    with pytest.raises(ValueError, match="version 2"):
+    with pytest.raises(PeerProtocolError, match="version 2"):
         Directory.restore(bytes(state))

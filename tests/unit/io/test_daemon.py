@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,10 @@ import pytest
 from groupsvc.drivers.connection import DaemonConnection
 from groupsvc.errors import DaemonUnreachable, Failed, UsageError
 from groupsvc.wire.table_lines import OptionLine
+from groupsvcd.core.peer_messages import DOMAIN_STREAM
+from groupsvcd.core.records import CheckpointRecord, NodeRecord
+from groupsvcd.io.state_directory import StateDirectory
+from groupsvcd.io.store import Store
 
 ROOT = Path(__file__).parents[3]
 GATHERED_MAX = 400_000
@@ -159,6 +164,16 @@ def _connected_soon(daemon: Daemon) -> DaemonConnection:
             return DaemonConnection(daemon.client_address)
         except DaemonUnreachable:
             assert time.monotonic() < until
+
+
+def test_a_state_that_is_whole_and_holds_no_directory_is_refused_with_a_reason(start: Start, short_path: Path) -> None:
+    """Its checksums are right, so it was written so."""
+    with closing(StateDirectory(short_path / "state")) as directory, closing(Store(directory, "n1")) as store:
+        store.write([NodeRecord(5, bytes(16)), CheckpointRecord(DOMAIN_STREAM, 7, b"garbage", 7)])
+    code, log = start(f'state_directory = "{short_path}/state"').ended()
+    assert 4 == code
+    assert "cannot be read: 7 bytes are no snapshot of a directory" in log
+    assert "Traceback" not in log
 
 
 def test_a_second_daemon_is_refused_by_the_state_directory(start: Start, short_path: Path) -> None:

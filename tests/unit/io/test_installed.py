@@ -85,23 +85,45 @@ def test_a_configuration_that_is_there_stays_as_it_is(stage: Path) -> None:
 
 
 def test_a_package_is_made_of_it(tmp_path: Path) -> None:
-    if shutil.which("dpkg-deb") is None:
-        pytest.skip("there is no dpkg-deb: a package for Debian is made on Debian")
+    if shutil.which("dpkg-deb") is None or not Path("/usr/bin/python3").exists():
+        pytest.skip("there is no dpkg-deb, or no Python of the system: a package for Debian is made on Debian")
     shutil.copytree(SCRIPTS, tmp_path / "real/daemon/packaging")
-    for name in ("groupsvc", "pyproject.toml", "LICENSE"):
+    for name in ("groupsvc", "pyproject.toml", "LICENSE", "CHANGELOG.md"):
         (tmp_path / "real" / name).symlink_to(ROOT / name)
     for name in ("groupsvcd", "systemd", "config"):
         (tmp_path / "real/daemon" / name).symlink_to(ROOT / "daemon" / name)
-    variables = {**os.environ, "PYTHON": sys.executable, "PIP": "none", "VERSION": "1.2.3"}
+    man.write(tmp_path / "real/build/man")
+    variables = {**os.environ, "PYTHON": sys.executable, "PIP": "none", "VERSION": "1.2.3.dev4"}
     script = tmp_path / "real/daemon/packaging/deb.sh"
     done = subprocess.run(["sh", str(script)], env=variables, capture_output=True, text=True, timeout=120)
     assert 0 == done.returncode, done.stderr
     package = done.stdout.split()[-1]
     listed = subprocess.run(["dpkg-deb", "--contents", package], capture_output=True, text=True, check=True).stdout
     assert "./usr/lib/systemd/system/groupsvcd.service" in listed
-    assert "root/root" in listed
+    assert {"root/root"} == {line.split()[1] for line in listed.splitlines()}
+    for path in ("man/man8/groupsvcd.8.gz", "doc/groupsvc/copyright", "doc/groupsvc/changelog.gz"):
+        assert f"./usr/share/{path}" in listed
+    assert "__pycache__" not in listed
     told = subprocess.run(["dpkg-deb", "--field", package, "Package", "Version"], capture_output=True, text=True).stdout
-    assert "Package: groupsvc\nVersion: 1.2.3\n" == told
+    assert "Package: groupsvc\nVersion: 1.2.3~dev4\n" == told
+    assert "groupsvc_1.2.3~dev4_" in Path(package).name
+    subprocess.run(["dpkg-deb", "--extract", package, str(tmp_path / "out")], check=True)
+    for program in ("groupsvc", "groupsvcd"):  # whatever runs the tests: the package depends on the Python of Debian
+        assert "#!/usr/bin/python3" == (tmp_path / "out/usr/bin" / program).read_text().splitlines()[0]
+
+
+def test_a_daemon_that_could_not_see_its_python_is_not_installed(tmp_path: Path) -> None:
+    """A Python below a home directory, as some tools put it there: the unit hides those (`ProtectHome`)."""
+    python = tmp_path / "python3"
+    python.write_text("#!/bin/sh\necho /home/alice/.pyenv/versions/3.11/bin/python3\n")
+    python.chmod(0o755)
+    variables = {**os.environ, "DESTDIR": "", "PREFIX": str(tmp_path / "usr"), "PYTHON": str(python), "PIP": "none"}
+    done = subprocess.run(
+        ["sh", str(SCRIPTS / "install.sh")], env=variables, capture_output=True, text=True, timeout=60
+    )
+    assert 1 == done.returncode
+    assert "make install PYTHON=/usr/bin/python3" in done.stderr
+    assert not (tmp_path / "usr").exists()
 
 
 @pytest.mark.parametrize(

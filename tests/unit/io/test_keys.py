@@ -54,6 +54,11 @@ class Node:
             keys=PeerKeys(own, listed),
         )
 
+    def change(self, listed: dict[str, tuple[str, ...]]) -> None:
+        """Other keys are listed, as after a reload, or when the domain says so."""
+        self._doorkeeper.change({NODES: listed})
+        self.peers.change_keys(listed)
+
     def listen(self) -> None:
         self.heard += map(bytes, self.peers.receive(100))
         self.peers.read_subscriptions()
@@ -214,3 +219,57 @@ def test_with_keys_peers_may_be_on_other_machines(loop: Loop, start: Start) -> N
     a = start("a", A)
     a.peers.connect("c", "tcp://192.0.2.7:7400")
     assert "c" in a.peers.names
+
+
+def test_a_key_that_was_revoked_is_not_heard_again_when_its_node_is_listed_with_another(
+    loop: Loop, start: Start
+) -> None:
+    """Who has the stolen key has kept its connection, and goes on under the name of b."""
+    a, thief = start("a", A), start("b", B)
+    assert arrives(loop, thief, "a", a, "b", b"before")
+    for listed in ({"a": (A.public,)}, {"a": (A.public,), "b": (NEW.public,)}):
+        a.change(listed)
+        a.heard.clear()
+        told = a.complaints.counts.get("false name", 0)
+        assert loop.until(
+            lambda told=told: a.complaints.counts.get("false name", 0) >= told + 3,  # type: ignore[misc]
+            lambda: thief.peers.send("a", frame("b", b"stolen")),
+            a.listen,
+        )
+        assert [] == a.heard
+
+
+def test_a_node_that_is_not_listed_any_more_hears_no_multicasts_and_the_others_do(loop: Loop, start: Start) -> None:
+    """All connections are ended, for libzmq cannot end one; who is listed is back at once."""
+    a, b = start("a", A), start("b", B)
+    context = new_context()
+    other = context.socket(zmq.SUB)
+    other.setsockopt(zmq.SUBSCRIBE, b"")
+    other.setsockopt(zmq.LINGER, 0)
+    curve.show(other, C)
+    curve.expect(other, A.public)
+    other.connect(a.peers._bound[1])
+
+    def said_and_heard(body: bytes) -> bool:
+        a.peers.multicast(frame("a", body, DOMAIN_TOPIC))
+        return bool(other.poll(1)) and other.recv().endswith(body)
+
+    assert is_multicast(loop, a, b, "a", b"before")
+    assert loop.until(lambda: said_and_heard(b"before"), a.listen)
+    a.change({"a": (A.public,), "c": (C.public,)})
+    assert loop.until(lambda: a.complaints.counts.get("stranger"), a.listen, b.listen)  # b has knocked in vain
+    b.heard.clear()
+    for body in (b"one", b"two"):
+        assert loop.until(lambda body=body: said_and_heard(body), a.listen, b.listen)  # type: ignore[misc]
+    assert [] == b.heard
+    assert "no multicasts" not in a.complaints.counts
+    context.destroy(linger=0)
+
+
+def test_a_key_that_is_added_ends_no_connection(loop: Loop, start: Start) -> None:
+    a, b = start("a", A), start("b", B)
+    assert is_multicast(loop, a, b, "a", b"before")
+    a.change({**LISTED, "d": (STRANGER.public,)})
+    assert not a.peers.publisher.is_shut
+    a.peers.multicast(frame("a", b"at once", DOMAIN_TOPIC))
+    assert loop.until(lambda: frame("a", b"at once") in b.heard, b.listen)

@@ -7,6 +7,7 @@ import ctypes
 import platform
 import re
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from groupsvc.testing.local_node import environment
+from groupsvc.testing.loopback_ports import PortBlock
 from groupsvc.wire.limits import DRAIN_S
 from groupsvcd.__main__ import __doc__ as exit_codes
 
@@ -28,8 +30,10 @@ HEADER = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, PR_SET_MDWE = 38, 22, 65
 MDWE_REFUSE_EXEC_GAIN = 1
 SECCOMP_MODE_FILTER = 2
-ALLOW, EPERM = 0x7FFF0000, 0x00050001
-LOAD_NUMBER, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
+ALLOW, EPERM, EAFNOSUPPORT = 0x7FFF0000, 0x00050001, 0x00050061
+LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
+CALL_NUMBER, FIRST_ARGUMENT = 0, 16
+"""Where they are in what the program is shown."""
 
 
 def setting(name: str) -> list[str]:
@@ -70,7 +74,7 @@ def test_the_unit_exposes_little(systemd_analyze: Path) -> None:
     [
         ("Type", "notify"), ("NotifyAccess", "main"), ("NoNewPrivileges", "true"), ("ProtectSystem", "strict"),
         ("CapabilityBoundingSet", ""), ("MemoryDenyWriteExecute", "true"), ("UMask", "0077"),
-        ("RestrictAddressFamilies", "AF_UNIX AF_INET AF_INET6"), ("User", "groupsvc"), ("Group", "groupsvc"),
+        ("RestrictAddressFamilies", "AF_UNIX AF_INET AF_INET6 AF_NETLINK"), ("User", "groupsvc"), ("Group", "groupsvc"),
     ],
 )  # fmt: skip
 def test_the_unit_says_what_the_documents_promise(name: str, value: str) -> None:
@@ -128,11 +132,17 @@ def allowed_calls() -> set[str]:
     return found
 
 
-def filter_of(numbers: list[int]) -> bytes:
-    """The program for the kernel: these are allowed, all others are answered with EPERM."""
-    code = [struct.pack("HBBI", LOAD_NUMBER, 0, 0, 0)]
+def filter_of(numbers: list[int], families: list[int], socket_call: int) -> bytes:
+    """The program for the kernel: these are allowed, all others are answered with EPERM; of sockets these families."""
+    allow = struct.pack("HBBI", RETURN, 0, 0, ALLOW)
+    sockets = [struct.pack("HBBI", LOAD, 0, 0, FIRST_ARGUMENT)]
+    for family in families:
+        sockets += [struct.pack("HBBI", JUMP_IF_EQUAL, 0, 1, family), allow]
+    sockets.append(struct.pack("HBBI", RETURN, 0, 0, EAFNOSUPPORT))
+    code = [struct.pack("HBBI", LOAD, 0, 0, CALL_NUMBER)]
+    code += [struct.pack("HBBI", JUMP_IF_EQUAL, 0, len(sockets), socket_call), *sockets]
     for number in numbers:
-        code += [struct.pack("HBBI", JUMP_IF_EQUAL, 0, 1, number), struct.pack("HBBI", RETURN, 0, 0, ALLOW)]
+        code += [struct.pack("HBBI", JUMP_IF_EQUAL, 0, 1, number), allow]
     return b"".join([*code, struct.pack("HBBI", RETURN, 0, 0, EPERM)])
 
 
@@ -161,18 +171,22 @@ def has_mdwe() -> bool:
 def test_the_daemon_runs_with_the_system_calls_and_the_memory_that_the_unit_leaves_it(
     systemd_analyze: Path, short_path: Path
 ) -> None:
-    """Everything that a domain of one does: a disk, a client, a group, a clean end."""
+    """Everything that a domain of one does: a disk, a port for others, a client, a group, a clean end."""
     if platform.machine() != "x86_64" or not HEADER.exists() or not has_mdwe():
         pytest.skip("needs x86_64, a kernel from 6.3 on, and linux-libc-dev for the numbers of system calls")
     from groupsvc import connect
 
     numbers = {name: int(number) for name, number in re.findall(r"#define __NR_(\w+) (\d+)", HEADER.read_text())}
-    program = filter_of(sorted(numbers[name] for name in allowed_calls() if name in numbers))
+    families = [int(getattr(socket, name)) for name in setting("RestrictAddressFamilies")[0].split()]
+    program = filter_of(
+        sorted(numbers[name] for name in allowed_calls() if name in numbers), families, numbers["socket"]
+    )
     config = short_path / "groupsvcd.toml"
+    ports = PortBlock()
     address = f"ipc://{short_path}/client.sock"
     config.write_text(
         f'node = "n1"\nclient_address = "{address}"\nstate_directory = "{short_path}/state"\n'
-        f'address = "ipc://{short_path}/peer"\njournal_directory = "{short_path}/journal"\n'
+        f'address = "{ports.address}"\njournal_directory = "{short_path}/journal"\n'
     )
     process = subprocess.Popen(
         [sys.executable, "-c", CONFINED, str(config)],
@@ -194,6 +208,7 @@ def test_the_daemon_runs_with_the_system_calls_and_the_memory_that_the_unit_leav
             assert group.propose_state(b"x").require() is not None
     finally:
         process.terminate()
+        ports.close()
     assert 0 == process.wait(20), log + process.stderr.read()
     process.stderr.close()
 

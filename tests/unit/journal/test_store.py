@@ -6,8 +6,9 @@ import os
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -332,6 +333,15 @@ def test_damaged_options_are_none_and_the_node_starts(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "state.db") as connection:
         connection.execute("UPDATE options SET body = ?", (b"[[1]]",))
     connection.close()
+    assert () == stored_after(tmp_path).options
+
+
+@pytest.mark.parametrize("body", [b"", b"[[1]]", b"[" * 5_000, b'[["\xff","",1]]'])
+def test_options_that_are_none_are_left_out_though_their_checksum_is_right(tmp_path: Path, body: bytes) -> None:
+    stored_after(tmp_path, [OptionsRecord(OPTIONS)])
+    with closing(sqlite3.connect(tmp_path / "state.db")) as connection:
+        connection.execute("UPDATE options SET body = ?, crc = ?", (body, crc32(body)))
+        connection.commit()
     assert () == stored_after(tmp_path).options
 
 

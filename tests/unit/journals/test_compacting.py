@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import json
+import random
 from pathlib import Path
 
 import pytest
 
 from groupsvc.cli import main
 from groupsvc.cli.exit_codes import ExitCode
+from groupsvc.journals.auditing import audit
 from groupsvc.journals.reading import SegmentLines
 from groupsvc.journals.segments import segments_of
 from groupsvc.wire.history import SCHEMA_VERSION, HistoryEvent, to_line
@@ -135,3 +137,35 @@ def test_the_command_tells_each_segment_and_refuses_what_is_no_directory(
     told = json.loads(capsys.readouterr().out)
     assert ("compacted", 20, 1) == (told["what"], told["rows"], told["torn_bytes"])
     assert ExitCode.USAGE == main(["journal", "compact", str(tmp_path / "nowhere")])
+
+
+def test_a_damaged_parquet_file_is_told_and_stops_nobody(tmp_path: Path) -> None:
+    """Whatever the bytes are: lines, or one reason why there are no more."""
+    file = segment(tmp_path).with_suffix(".parquet")
+    list(parquet.compact(tmp_path))
+    whole, rng = file.read_bytes(), random.Random(1)
+    damaged = [b"", b"PAR1", whole[:-9], whole[:40] + whole[-40:]]
+    for _ in range(60):
+        at, length = rng.randrange(len(whole)), rng.randrange(1, 9)
+        damaged.append(whole[:at] + rng.randbytes(length) + whole[at + length :])
+    for content in damaged:
+        file.write_bytes(content)
+        lines = SegmentLines(file)
+        found = [line for _, line in lines]
+        assert len(found) == len(LINES) or len(lines.unreadable) == 1
+        assert all(isinstance(line, HistoryEvent) for line in found)
+
+
+def test_lines_whose_form_is_right_and_whose_content_is_not_are_told_and_stop_nobody(tmp_path: Path) -> None:
+    """An audit is what one does with files that somebody may have changed."""
+    ops = ("journal", "journal_lost", "delivered", "digest", "members", "restored", "started", "ended", "view", "round")
+    lines = [
+        HistoryEvent(v=1, i=number, t=1.0, node="n1", op=op, group=7, args=args)
+        for number, (op, args) in enumerate(
+            ((op, args) for op in ops for args in ({}, {"members": 1, "first": "x", "lines": None, "digest": []})), 1
+        )
+    ]
+    (tmp_path / "n1.abc.000001.ndjson").write_bytes(b"".join(map(to_line, lines)))
+    found = audit([tmp_path])
+    assert len(lines) == found.lines
+    assert any("cannot be understood" in one.text for one in found.contradictions)

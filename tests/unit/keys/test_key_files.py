@@ -18,6 +18,7 @@ SERVER, OTHER = new_keys(), new_keys()
 def test_what_was_written_is_read_again(tmp_path: Path) -> None:
     for keys in (new_keys(), new_keys((SERVER.public,)), new_keys((SERVER.public, OTHER.public))):
         directory = tmp_path / keys.public.replace("/", "_")
+        directory.mkdir()
         secret, public = write_keys(directory, "a", keys)
         assert keys == Keys.read(secret) == Keys.read(str(secret))
         assert keys.public == public_key(str(public)) == public_key(keys.public)
@@ -121,3 +122,18 @@ def test_a_public_key_can_be_typed_after_an_option(monkeypatch: pytest.MonkeyPat
 def test_no_secret_in_what_is_shown_of_keys() -> None:
     assert SERVER.secret not in repr(SERVER)
     assert SERVER.secret not in str(problem_with_key(SERVER.secret + "x"))
+
+
+def test_a_file_that_is_nested_without_end_is_no_key_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.key"
+    file.write_text("public = " + "[" * 5_000)
+    file.chmod(0o600)
+    with pytest.raises(UsageError, match="is no key file"):
+        Keys.read(file)
+
+
+def test_a_path_that_can_be_none_is_refused() -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        Keys.read("a\0b")
+    with pytest.raises(UsageError, match="cannot be read"):
+        Keys.read("~nobody-of-this-name/a.key")

@@ -45,6 +45,18 @@ EVENTS = [
      "audit access_denied who='key:a' verb='send' name='db'"),
     (Journal("expel_asked", args={"who": "key:a", "name": "db", "missed": 4}),
      "audit expel_asked who='key:a' name='db' missed=4"),
+    (Journal("token_made", args={"who": "user:7", "name": "n4", "until": 9}),
+     "audit token_made who='user:7' name='n4' until=9"),
+    (Journal("token_pending", args={"who": "user:7", "deed": "token_made", "name": "n4"}),
+     "audit token_pending who='user:7' deed='token_made' name='n4'"),
+    (Journal("token_used", args={"who": "token:x", "name": "n4"}), "audit token_used who='token:x' name='n4'"),
+    (Journal("token_shown_again", args={"who": "token:x", "name": "n4"}),
+     "audit token_shown_again who='token:x' name='n4'"),
+    (Journal("token_refused", args={"who": "token:x", "name": "n5", "why": "another name"}),
+     "audit token_refused who='token:x' name='n5' why='another name'"),
+    (Journal("token_expired", args={"who": "token:x", "name": "n4"}), "audit token_expired who='token:x' name='n4'"),
+    (Journal("token_revoked", args={"who": "user:7", "name": "n4", "what": "token"}),
+     "audit token_revoked who='user:7' name='n4' what='token'"),
 ]  # fmt: skip
 
 
@@ -66,6 +78,6 @@ def test_every_notable_event_exists_and_is_tried_here() -> None:
     doors = "".join((Path(groupsvcd.io.__path__[0]) / name).read_text() for name in ("clients.py", "keys.py"))
     assert set(notable.NOTABLE) == {event.op for event, _ in EVENTS}
     for op in notable.AUDIT:
-        assert f'record("{op}"' in core + doors or f'record(\n            "{op}"' in core, op
+        assert f'record("{op}"' in core + doors or f'record(\n            "{op}"' in core or f'Deed("{op}"' in core, op
     for op in notable.NOTABLE.keys() - notable.AUDIT.keys():
         assert f'journal("{op}"' in core or f'journal(\n            "{op}"' in core, op

@@ -59,11 +59,19 @@ def test_every_single_flipped_bit_of_a_frame_is_refused(kind: FrameKind) -> None
 WRONG = {
     "empty": (b"", "0 bytes are less than a header of 40"),
     "magic": (changed(0, b"HTTP"), "begins with b'HTTP' and not with b'GSVC'"),
-    "newer version": (changed(4, b"\x02"), "frame version 2, this side speaks 1"),
-    "older version": (changed(4, b"\x00"), "frame version 0, this side speaks 1"),
+    "newer version": (changed(4, b"\x02"), "n1 writes wire version 2 and reads 2, this side writes wire version 1"),
+    "older version": (changed(4, b"\x00"), "n1 writes wire version 0 and reads 0, this side writes wire version 1"),
+    "newer version, reads ours": (changed(4, b"\x02\x01\x02\x10"), "n1 writes wire version 2 and reads 1 to 2, this"),
+    "version of a program": (
+        with_right_checksum(FRAME[:4] + b"\x02\x02" + FRAME[6:]),
+        "frame version 2.0, programs and daemons speak 1.0",
+    ),
+    "reserved byte of a program": (
+        with_right_checksum(FRAME[:5] + b"\x03\x02\x01" + FRAME[8:]),
+        "frame version 1.1, programs and daemons speak",
+    ),
     "kind 0": (changed(5, b"\x00"), "frame kind 0 is unknown"),
     "kind 4": (changed(5, b"\x04"), "frame kind 4 is unknown"),
-    "reserved byte": (changed(7, b"\x01"), "reserved byte is 1"),
     "no name": (changed(6, b"\x00"), "name has 0 bytes, allowed are 1 to 63"),
     "name over the limit": (changed(6, b"\x40"), "name has 64 bytes"),
     "name longer than it is": (changed(6, b"\x03"), "announces 44 bytes, 43 came"),

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import msgspec
 
+from groupsvc.wire.codec import UNREADABLE
+
 from ..views import AttributeValue, NodeId, Server
 from .limits import COMMAND_BYTES_MAX, SHOWN_CHARS_MAX
 
@@ -147,7 +149,7 @@ def decode_command(body: bytes) -> AnyCommand | None:
         return None
     try:
         return _decoder.decode(body)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except UNREADABLE:
         return None
 
 

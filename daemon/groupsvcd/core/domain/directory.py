@@ -16,10 +16,14 @@ This file has the rules for domain and nodes, one method per command; those for 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
+
+from groupsvc.errors import PeerProtocolError
+from groupsvc.wire.codec import Reader
 
 from ..peer_messages import NodeEntry
 from ..records import NO_DOMAIN
@@ -49,9 +53,11 @@ from .limits import (
     STATE_IDS_RETIRED_MAX,
     VOTERS_MAX,
 )
+from .listed_keys import node_of
 from .nodes import GONE, UP, Node, NodeTable
 from .nodes import problem_with_name as problem_with_node_name
 from .origins import OriginRow, Origins, StoredOrigin
+from .origins import problem_with as problem_with_origins
 from .settings import Setting, Settings
 
 SNAPSHOT_VERSION = 1
@@ -101,7 +107,7 @@ EMPTY = Snapshot(
 )
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
-_decoder: msgspec.msgpack.Decoder[Snapshot] = msgspec.msgpack.Decoder(Snapshot)
+_reader: Reader[Snapshot] = Reader(Snapshot, "snapshot of a directory")
 
 
 class Directory:
@@ -222,13 +228,12 @@ class Directory:
 
     @classmethod
     def restore(cls, state: bytes, *, answers_kept: int = 64) -> Directory:
-        """The directory a snapshot was taken of; raises ``ValueError`` with the reason if it is none."""
-        try:
-            stored = _decoder.decode(state)
-        except (msgspec.DecodeError, msgspec.ValidationError) as problem:
-            raise ValueError(f"{len(state)} bytes are no snapshot of a directory: {problem}") from None
+        """The directory a snapshot was taken of; raises ``PeerProtocolError`` with the reason if it is none."""
+        stored = _reader.read(state)
         if stored.version != SNAPSHOT_VERSION:
-            raise ValueError(f"snapshot has version {stored.version}; this daemon reads {SNAPSHOT_VERSION}")
+            raise PeerProtocolError(f"snapshot has version {stored.version}; this daemon reads {SNAPSHOT_VERSION}")
+        if problem := _problem_with_tables(stored):
+            raise PeerProtocolError(f"{len(state)} bytes are no snapshot of a directory: {problem}")
         return cls(answers_kept=answers_kept, stored=stored)
 
     # --- The domain ---------------------------------------------------------------------------------
@@ -294,10 +299,15 @@ class Directory:
         return ""
 
     def _set_config(self, seq: int, command: SetConfig) -> Answer:
-        if problem := self.settings.problem_with(command):
+        if problem := self._problem_with_voter(command) or self.settings.problem_with(command):
             return refused(problem, version=self.settings.get(command.key).version)
         self.settings.set(command, seq)
         return {"ok": True, "version": seq}
+
+    def _problem_with_voter(self, command: SetConfig) -> str:
+        """Which keys a voter has is never the word of the directory, which is the word of the voters."""
+        node = node_of(command.key)
+        return f"{shown(node)} is a voter: its key stands in the files of all nodes" if node in self.voters else ""
 
     # --- Nodes --------------------------------------------------------------------------------------
 
@@ -398,6 +408,23 @@ def _is_repeated(command: NodeUp, node: Node) -> bool:
     return node.status == UP and (
         command.incarnation, command.state_id, command.address, command.voter, command.pinned, command.priority
     ) == (node.incarnation, node.state_id, node.address, node.voter, node.pinned, node.priority)  # fmt: skip
+
+
+def _problem_with_tables(stored: Snapshot) -> str:
+    """Why no directory can have written these tables, or "": the indexes over them rely on what is unique."""
+    tables: dict[str, Sequence[Any]] = {
+        "voters": [name for name, _ in stored.voters],
+        "nodes": [node.name for node in stored.nodes],
+        "groups": [group.id for group in stored.groups],
+        "settings": [key for key, _, _ in stored.settings],
+        "origins": [(row.name, row.incarnation) for row in stored.origins],
+    }
+    for table, keys in tables.items():
+        if any(former >= later for former, later in pairwise(keys)):
+            return f"the table of {table} is not sorted, or has a line twice"
+    if len(dict.fromkeys(group.name for group in stored.groups)) != len(stored.groups):
+        return "two groups have the same name"
+    return problem_with_origins(stored.origins)
 
 
 def _problem_with_formation(command: FormDomain) -> str:

@@ -84,6 +84,12 @@ OPTIONS_MAX = 100
 OPTION_VALUE_BYTES_MAX = 1024
 """The value of one: a word, a number or a short list."""
 
+NODE_KEYS_MAX = 1_000
+"""Names for which a token or a key is listed, or was: a line of them has 100 bytes, and who starts is told all, in one
+frame of 100 KB. A name that was revoked stays, with its version: who was away then is told only what has changed since
+its own version, and would let that key in for ever if the line were gone. The name can be enrolled again. Larger
+domains, and those whose nodes never have the same name twice, have their keys in files."""
+
 ORIGINS_MAX = 2 * NODES_MAX
 """Rows of the duplicates table: each node with the incarnation that ends and the one that begins."""
 

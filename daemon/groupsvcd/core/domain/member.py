@@ -18,6 +18,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from groupsvc.wire import versions
+
 from ..effects import Adopt
 from ..identity import Identity
 from ..parameters import Parameters
@@ -131,6 +133,9 @@ class Member:
         elif unwelcome.parameter == "state_directory":
             if unwelcome.there == self._state_id:
                 self._halt(unwelcome.reason, "What is in it stays as it is, for you to look at")
+        elif unwelcome.parameter == versions.PARAMETER:
+            if not self.was_in:
+                self._halt(unwelcome.reason, versions.REMEDY)
         elif unwelcome.parameter:
             if not self.was_in:
                 places = "; ".join(filter(None, map(self._parameters.where, unwelcome.parameters)))
@@ -167,10 +172,10 @@ class Member:
 
     # --- The list ---
 
-    def on_node_list(self, message: NodeList) -> None:
-        """What has changed in the list since the version we had."""
+    def on_node_list(self, message: NodeList) -> bool:
+        """What has changed in the list since the version we had; False if it is late, or leaves something out."""
         if message.have > self.list_version or message.version <= self.list_version:
-            return
+            return False
         for entry in message.nodes:
             self.nodes[entry.name] = entry
         self.list_version = message.version
@@ -184,6 +189,7 @@ class Member:
         if self.is_listed:
             self._register_at = math.inf
             self._register_wait = self._timers.repeat_first
+        return True
 
     def _options_told(self, message: NodeList) -> dict[str, Any]:
         """What the domain says of options, as of this list: kept, put into force, and given back for the journal.

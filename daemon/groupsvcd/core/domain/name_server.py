@@ -360,8 +360,6 @@ class NameServer:
         return self.roll.overdue(node_id, self.turn.now)
 
     def _answer_questions(self) -> None:
-        if self._questions.is_empty:
-            return
         for asker, ask in self._questions.ready(self.roll.backed_n):
             self._tell(asker, ask, *answer(self.voter.directory, ask, self._holds_no_lease))
         if self._questions.newest_call_needed() > self.roll.n == self.roll.backed_n:
@@ -478,7 +476,8 @@ class NameServer:
             return
         self.sequencer.flush()
         self.sequencer.tell_stable()
-        self._answer_questions()
+        if self._questions.waiting:
+            self._answer_questions()
         if self.grants is not None:
             self.grants.look()
         if self.voter.directory.list_version != self._list_version_called:

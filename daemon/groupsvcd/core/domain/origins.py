@@ -18,11 +18,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from groupsvc.wire.codec import Reader
+
 from ..views import NodeId
 from .limits import ANSWERS_BYTES_MAX, ORIGINS_MAX
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
-_decoder: msgspec.msgpack.Decoder[dict[str, Any]] = msgspec.msgpack.Decoder(dict[str, Any])
+_reader: Reader[dict[str, Any]] = Reader(dict[str, Any], "answer of the directory")
 
 
 class OriginRow(NamedTuple):
@@ -40,6 +42,20 @@ class StoredOrigin(msgspec.Struct, frozen=True, array_like=True):
     last_n: int
     seq: int
     answers: tuple[tuple[int, int, bytes], ...]
+
+
+def problem_with(stored: tuple[StoredOrigin, ...]) -> str:
+    """Why these cannot be the rows of a checkpoint, or ""; raises ``PeerProtocolError`` if an answer cannot be read."""
+    numbers: dict[tuple[str, int, int], None] = {}
+    entries: dict[int, None] = {}
+    count = 0
+    for row in stored:
+        for n, seq, answer in row.answers:
+            _reader.read(answer)  # now, and not when somebody asks for it again
+            numbers[row.name, row.incarnation, n] = None
+            entries[seq] = None
+            count += 1
+    return "" if len(numbers) == count == len(entries) else "two answers have the same number, or are of the same entry"
 
 
 class Origins:
@@ -61,7 +77,7 @@ class Origins:
     def answer_for(self, origin: NodeId, n: int) -> dict[str, Any] | None:
         """What was answered to number ``n``, if it is still kept."""
         kept = self._answers.get(origin, {}).get(n)
-        return None if kept is None else _decoder.decode(kept)
+        return None if kept is None else _reader.read(kept)
 
     def record(self, origin: NodeId, n: int, seq: int, answer: dict[str, Any]) -> None:
         """Entry ``seq`` was number ``n`` of ``origin`` and got this answer."""

@@ -22,27 +22,22 @@ class Questions:
     """Those that wait: who asked what, and which call must be answered first."""
 
     def __init__(self) -> None:
-        self._waiting: dict[tuple[NodeId, int], tuple[int, Ask]] = {}
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether none waits."""
-        return not self._waiting
+        self.waiting: dict[tuple[NodeId, int], tuple[int, Ask]] = {}
 
     def wait(self, asker: NodeId, ask: Ask, after: int) -> None:
         """Answer once a majority has answered call ``after``; a repeated question does not wait twice."""
-        self._waiting.setdefault((asker, ask.number), (after, ask))
+        self.waiting.setdefault((asker, ask.number), (after, ask))
 
     def ready(self, backed: int) -> list[tuple[NodeId, Ask]]:
         """Take out those that may be answered now that a majority has answered call ``backed``."""
-        found = [(asker, ask) for (asker, _), (after, ask) in self._waiting.items() if after <= backed]
+        found = [(asker, ask) for (asker, _), (after, ask) in self.waiting.items() if after <= backed]
         for asker, ask in found:
-            del self._waiting[asker, ask.number]
+            del self.waiting[asker, ask.number]
         return found
 
     def newest_call_needed(self) -> int:
         """The call that the newest question waits for; 0 if none waits."""
-        return max((after for after, _ in self._waiting.values()), default=0)
+        return max((after for after, _ in self.waiting.values()), default=0)
 
 
 def needs_proof(directory: Directory, ask: Ask) -> bool:

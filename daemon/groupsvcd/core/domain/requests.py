@@ -29,6 +29,7 @@ from groupsvc.wire.client_messages import (
     LookUpAsk,
     Problem,
 )
+from groupsvc.wire.enrolment_messages import NODE_KEY_PREFIX
 from groupsvc.wire.limits import TIMEOUT_S_MAX
 from groupsvc.wire.option_messages import OPTION_PREFIX
 
@@ -131,6 +132,10 @@ class Requests:
 
     def on_config_set(self, client: int, message: ConfigSet) -> None:
         """Set a setting if nobody else did; an option of the daemons is judged here, before it is ordered."""
+        if message.key.startswith(NODE_KEY_PREFIX):
+            text = f"{message.key} is not set like this: keys of nodes are listed by tokens (groupsvc token)"
+            self.turn.reply(client, Problem(message.id, "usage", "bad option", text))
+            return
         if message.key.startswith(OPTION_PREFIX):
             problem = self.problem_with_option(message.key.removeprefix(OPTION_PREFIX), message.value)
             if problem:
@@ -164,14 +169,33 @@ class Requests:
 
         self._question(client, message.id, message.timeout, "hand-over", message.to, reply)
 
-    def _deadline(self, timeout: float) -> float:
+    def question_of(
+        self, client: int, deadline: float, what: str, key: str, answered: Callable[[dict[str, Any]], None],
+        failed: Callable[[str, str, str], None],
+    ) -> None:  # fmt: skip
+        """A question that is only a part of what a client has asked for."""
+        call = Call(client, deadline, f"{what} {key!r}", answered, failed)
+        if self._take(call):
+            self._put_question(call, what, key)
+
+    def command_of(
+        self, client: int, deadline: float, about: str, body: Callable[[], bytes],
+        answered: Callable[[dict[str, Any]], None], failed: Callable[[str, str, str], None],
+    ) -> None:  # fmt: skip
+        """The same with a command."""
+        call = Call(client, deadline, about, answered, failed, command=body)
+        if self._take(call):
+            self._put_command(call)
+
+    def deadline_of(self, timeout: float) -> float:
+        """Until when a call has to be answered that may take so long."""
         return self.turn.now + (min(max(timeout, 0.0), TIMEOUT_S_MAX) if math.isfinite(timeout) else TIMEOUT_S_MAX)
 
     def _question(
         self, client: int, id: int, timeout: float, what: str, key: str, reply: Callable[[dict[str, Any]], ClientReply]
     ) -> None:
         answered, failed = self._to_client(client, id, reply)
-        call = Call(client, self._deadline(timeout), f"{what} {key!r}", answered, failed)
+        call = Call(client, self.deadline_of(timeout), f"{what} {key!r}", answered, failed)
         if self._take(call):
             self._put_question(call, what, key)
 
@@ -192,7 +216,7 @@ class Requests:
         command: Callable[[], bytes],
     ) -> None:  # fmt: skip
         answered, failed = self._to_client(client, id, reply)
-        call = Call(client, self._deadline(timeout), about, answered, failed, command=command)
+        call = Call(client, self.deadline_of(timeout), about, answered, failed, command=command)
         if self._take(call):
             self._put_command(call)
 

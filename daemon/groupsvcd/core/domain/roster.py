@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from groupsvc.wire import versions
+
 from ..links import OFFICE, Links
 from ..parameters import Parameters
 from ..peer_messages import DOMAIN_TOPIC, Alive, PeerMessage, Register, Suspect, Unwelcome
@@ -49,6 +51,8 @@ class Roster:
         self._parameters = parameters
         self._suspicions = Suspicions(parameters.timers.leader_silent)
         self._goodbyes: set[NodeId] = set()
+        self._wires: dict[str, int] = {turn.node: versions.OWN}  # of nodes in the list that this office has heard
+        self._coming: dict[str, tuple[int, float]] = {}  # whose NodeUp was ordered: incarnation, and at what time
         self._links = links
         links.need(
             OFFICE, {node.name: node.address for node in directory.nodes.all() if node.status == UP}, listen=False
@@ -60,17 +64,48 @@ class Roster:
 
     # --- Letting in ---
 
-    def on_register(self, sender: str, incarnation: int, register: Register) -> None:
+    def note_wire(self, name: str, wire: int) -> None:
+        """Which versions a node writes and reads, by its newest answer."""
+        if name in self._wires or self.directory.nodes.get(name) is not None:
+            self._wires[name] = wire
+
+    def on_register(self, sender: str, incarnation: int, register: Register, wire: int = versions.OWN) -> None:
         """A node wants to be in the list with this incarnation."""
         node = self.directory.nodes.get(sender)
         refusal = self._refusal(sender, incarnation, node, register)
+        if refusal is None and wire != versions.OWN:
+            others = [name for name in (*self._names_coming(), *self._names_up()) if name != sender]
+            if any(name not in self._wires for name in others):
+                return  # it asks again, and by then they have answered this office, or are down
+            refusal = self._not_understood(sender, wire, others)
         if refusal is not None:
             self._refuse(sender, incarnation, register.address, refusal)
             self.turn.journal("unwelcome", epoch=self.epoch, name=sender, reason=refusal.reason)
             return
         self.reach(sender, register.address)
         if node is None or incarnation > node.incarnation:
+            self._coming[sender] = (incarnation, self.turn.now)
+            self._wires[sender] = wire
             self.let_in(sender, incarnation, register)
+        else:
+            self.note_wire(sender, wire)
+
+    def _names_up(self) -> list[str]:
+        return [other.name for other in self._others_up()]
+
+    def _names_coming(self) -> list[str]:
+        """Those who are about to be up: who comes meanwhile must understand them, too.
+
+        Whose entry was not ordered in the end asks again; until then nobody is kept out for it longer than a lease.
+        """
+        since = self.turn.now - self._parameters.timers.lease
+        for name, (incarnation, at) in list(self._coming.items()):
+            node = self.directory.nodes.get(name)
+            if at < since or (node is not None and node.incarnation >= incarnation):
+                del self._coming[name]
+                if node is None:
+                    self._wires.pop(name, None)
+        return list(self._coming)
 
     def _refuse(self, name: str, incarnation: int, address: str, refusal: Unwelcome) -> None:
         """Say so. The way to a name leads to the node that is up; a second machine hears what is said to all."""
@@ -92,6 +127,15 @@ class Roster:
         if node is not None and self._is_another_machine(node, register):
             reason = f"a voter {sender} is up with another state directory, at {node.address}; stop that one first"
             return Unwelcome(reason)
+        return None
+
+    def _not_understood(self, sender: str, wire: int, others: list[str]) -> Unwelcome | None:
+        """Whether somebody who is in and the newcomer would be deaf to each other: both would be in groups together."""
+        for name in others:
+            theirs = self._wires[name]
+            if not versions.understand(wire, theirs):
+                reason = f"{sender} {versions.in_words(wire)}, but {name}, which is up, {versions.in_words(theirs)}"
+                return Unwelcome(reason, versions.PARAMETER, str(theirs), str(wire))
         return None
 
     def _is_another_machine(self, node: Node, register: Register) -> bool:

@@ -11,6 +11,10 @@ node at which somebody sets one judges it before it is ordered; here only how mu
 every node with the list of nodes, whose version is the number of the entry that last changed either. An empty value
 is no value: the domain has withdrawn what it said, and each node does what its own configuration says. The key stays,
 with its version, so that whoever has seen an older one still loses.
+
+So are the keys of nodes that were enrolled by a token, and the tokens themselves (``listed_keys``), under a prefix of
+their own and with a limit of their own. Of two machines that come with one key at the same moment, each to another
+daemon, no daemon can know; so that a key is listed for one name only is judged here.
 """
 
 from __future__ import annotations
@@ -18,11 +22,13 @@ from __future__ import annotations
 from bisect import insort
 from typing import NamedTuple
 
+from groupsvc.wire.enrolment_messages import NODE_KEY_PREFIX
 from groupsvc.wire.limits import CONFIG_KEY_CHARS_MAX, CONFIG_VALUE_BYTES_MAX
 from groupsvc.wire.option_messages import OPTION_PREFIX
 
 from .commands import SetConfig, shown
-from .limits import CONFIG_BYTES_MAX, CONFIG_KEYS_MAX, OPTION_VALUE_BYTES_MAX, OPTIONS_MAX
+from .limits import CONFIG_BYTES_MAX, CONFIG_KEYS_MAX, NODE_KEYS_MAX, OPTION_VALUE_BYTES_MAX, OPTIONS_MAX
+from .listed_keys import listed, node_of
 
 
 class Setting(NamedTuple):
@@ -42,6 +48,7 @@ class Settings:
         self._settings = {key: Setting(value, version) for key, value, version in stored}
         self._bytes = sum(_size(key, setting.value) for key, setting in self._settings.items())
         self._options = sorted(key for key in self._settings if key.startswith(OPTION_PREFIX))
+        self._node_keys = sum(key.startswith(NODE_KEY_PREFIX) for key in self._options)
         self.options_version = max((self._settings[key].version for key in self._options), default=0)
 
     def get(self, key: str) -> Setting:
@@ -68,8 +75,26 @@ class Settings:
     def _problem_with_option(self, command: SetConfig) -> str:
         if len(command.value.encode()) > OPTION_VALUE_BYTES_MAX:
             return f"the value of option {shown(command.key)} takes more than {OPTION_VALUE_BYTES_MAX} bytes"
-        if self.get(command.key) is UNSET and len(self._options) >= OPTIONS_MAX:
+        if problem := self._problem_with_node_key(command):
+            return problem
+        if self.get(command.key) is not UNSET:
+            return ""
+        if command.key.startswith(NODE_KEY_PREFIX):
+            if self._node_keys < NODE_KEYS_MAX:
+                return ""
+            text = f"the domain has, or had, tokens or keys of {NODE_KEYS_MAX} nodes; no more names fit"
+            return f"{text}: take the name of one that was revoked, or list the key in the files"
+        if len(self._options) - self._node_keys >= OPTIONS_MAX:
             return f"the domain has {OPTIONS_MAX} options; no more fit"
+        return ""
+
+    def _problem_with_node_key(self, command: SetConfig) -> str:
+        present = listed(command.value) if node_of(command.key) else None
+        if present is None:
+            return ""
+        for key in self._options:  # a word of 40 characters without a space is a whole word, or none
+            if key != command.key and node_of(key) and present.public in self._settings[key].value:
+                return f"the key {present.public} is the one of {shown(node_of(key))}; make another pair"
         return ""
 
     def options_since(self, since: int) -> tuple[tuple[str, str, int], ...]:
@@ -82,6 +107,7 @@ class Settings:
             self.options_version = seq
             if command.key not in self._settings:
                 insort(self._options, command.key)
+                self._node_keys += command.key.startswith(NODE_KEY_PREFIX)
         self._bytes = self._bytes_with(command)
         self._settings[command.key] = Setting(command.value, seq)
 

@@ -284,6 +284,8 @@ class Voter:
     # For the office.
 
     def _on_alive(self, sender: Sender, message: Alive) -> None:
+        if self.roster is not None:
+            self.roster.note_wire(sender.name, sender.wire)
         if self.office is not None:
             self.office.on_alive(sender.name, sender.incarnation, message)
 
@@ -293,7 +295,7 @@ class Voter:
 
     def _on_register(self, sender: Sender, message: Register) -> None:
         if self.roster is not None:
-            self.roster.on_register(sender.name, sender.incarnation, message)
+            self.roster.on_register(sender.name, sender.incarnation, message, sender.wire)
 
     def _on_suspect(self, sender: Sender, message: Suspect) -> None:
         if self.roster is not None:
@@ -432,11 +434,6 @@ class Voter:
 
     # --- Time ---
 
-    def expire(self) -> None:
-        """First of all in every step: an office whose time is up ends before anything is done in its name."""
-        if self.office is not None:
-            self.office.expire()
-
     @property
     def deadline(self) -> float:
         """When something is to be done without a message."""
@@ -449,8 +446,3 @@ class Voter:
         self.server.tick()
         if self.office is not None:
             self.office.tick()
-
-    def flush(self) -> None:
-        """The end of a step: send what was numbered in it."""
-        if self.office is not None:
-            self.office.flush()

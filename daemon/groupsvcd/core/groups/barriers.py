@@ -22,15 +22,12 @@ from ..views import NodeId
 from . import commands as cmd
 from .gathering import Gathering
 from .papers import GivesUp, Waiter
+from .round_over import CARRIED_BYTES_MAX, RoundOver
 from .waiting_room import Party, WaitingRoom
 
 if TYPE_CHECKING:
     from .local_group import LocalGroup
     from .process_groups import ProcessGroups
-
-
-CARRIED_BYTES_MAX = 1024
-"""What a party brings goes with the word that it has come, and with the end of the round, up to so much."""
 
 
 WAITING_MAX = 10_000
@@ -90,7 +87,7 @@ class Barriers:
         group = self._local.group
         broken = group.rounds.broken(barrier)
         if broken is not None:
-            party.ended(group.seq, broken)
+            party.ended(RoundOver(group.seq, broken))
         elif not group.rounds.has_brought((*self._groups.me, provider), barrier, number):
             party.in_vain("full")
         else:
@@ -194,23 +191,24 @@ class Barriers:
         self._room.lose(reason)
 
     def _send(self) -> None:
-        self._room.send(self._groups.now, self._pass_on)
+        self._room.send(self._groups.turn.now, self._pass_on)
         self._groups.look_at(self._local)
 
     def _pass_on(self, waiters: tuple[Waiter, ...]) -> None:
         if self._gathering is not None:
-            self._gathering.take(self._groups.me, waiters, self._groups.now)
+            self._gathering.take(self._groups.me, waiters, self._groups.turn.now)
         else:
             self._groups.send_to_leader(self._local, Waits(self._local.id, waiters))
 
     # --- For who audits ---
 
     def _journal_entry(self, waiter: Waiter) -> None:
-        provider = [*self._groups.me, waiter.provider]
-        self._groups.turn.audit(
-            "barrier_entered", group=self._local.id, seq=waiter.since, barrier=waiter.barrier, round=waiter.round,
-            provider=provider, parties=waiter.parties, on_failure=waiter.on_failure, resets=waiter.resets,
-        )  # fmt: skip
+        if self._groups.turn.is_audited:
+            self._groups.turn.audit(
+                "barrier_entered", group=self._local.id, seq=waiter.since, barrier=waiter.barrier, round=waiter.round,
+                provider=[*self._groups.me, waiter.provider], parties=waiter.parties, on_failure=waiter.on_failure,
+                resets=waiter.resets,
+            )  # fmt: skip
 
     def _journal_end(self, seq: int, round_: Round) -> None:
         if self._groups.turn.is_audited and self._local.is_in:

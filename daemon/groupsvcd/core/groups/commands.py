@@ -20,6 +20,7 @@ from typing import Literal
 
 import msgspec
 
+from groupsvc.wire.codec import Reader
 from groupsvc.wire.notices import AttributeValue, BrokenBy, Cast, DefaultVote, ProviderId, RoundEnd, Said
 
 FailureCause = Literal["failure", "goodbye", "overrun"]
@@ -196,8 +197,8 @@ class RoundEnded(Ruling, frozen=True, kw_only=True, tag=4):
 AnyRuling = PhaseEnded | WindowEnded | NodesGone | RoundEnded
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
-_command_decoder: msgspec.msgpack.Decoder[AnyCommand] = msgspec.msgpack.Decoder(AnyCommand)
-_ruling_decoder: msgspec.msgpack.Decoder[AnyRuling] = msgspec.msgpack.Decoder(AnyRuling)
+_command_reader: Reader[AnyCommand] = Reader(AnyCommand, "command of a process group")
+_ruling_reader: Reader[AnyRuling] = Reader(AnyRuling, "ruling")
 
 
 def encode(what: AnyCommand | AnyRuling) -> bytes:
@@ -226,10 +227,10 @@ def sender_of(body: bytes) -> int:
 
 
 def decode_command(body: bytes) -> AnyCommand:
-    """The command in ``body``, which is no plain message."""
-    return _command_decoder.decode(body)
+    """The command in ``body``, which is no plain message; raises ``PeerProtocolError``."""
+    return _command_reader.read(body)
 
 
 def decode_ruling(body: bytes) -> AnyRuling:
-    """The ruling in ``body``."""
-    return _ruling_decoder.decode(body)
+    """The ruling in ``body``; raises ``PeerProtocolError``."""
+    return _ruling_reader.read(body)

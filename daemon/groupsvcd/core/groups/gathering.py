@@ -22,7 +22,7 @@ is looked at anew at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import attrs
 
@@ -123,7 +123,7 @@ class Gathering:
         return {
             one: waiter for one, waiter in self._waiters[barrier].items()
             if waiter.round == number and waiter.resets == resets and waiter.since <= group.seq
-            and (rounds.has_brought(one, barrier, waiter.brought) or not group.has_a_say(one))
+            and (not waiter.brought or rounds.has_brought(one, barrier, waiter.brought) or not group.has_a_say(one))
         }  # fmt: skip
 
     def _ruling(self, barrier: str, number: int, here: Waiters, verdict: Verdict, waited: float) -> RoundEnded:
@@ -132,47 +132,50 @@ class Gathering:
         return RoundEnded(
             barrier=barrier, round=number, end=verdict.end, parties=verdict.parties,
             arrived=in_order(self._group.providers, payloads),
-            brought=tuple((one, here[one].brought) for one in verdict.arrived if is_released and here[one].brought),
+            brought=tuple([(one, here[one].brought) for one in verdict.arrived if is_released and here[one].brought]),
             broken_by=verdict.broken_by, who=verdict.who, said=verdict.said, waited=waited,
-            keeps=is_released and any(here[one].on_failure == "wait" for one in verdict.arrived),
+            keeps=is_released and here[verdict.arrived[0]].on_failure == "wait",  # all say the same
         )  # fmt: skip
 
     def _verdict(self, here: Waiters) -> Verdict | None:
         """How the round ends; None: not yet."""
         group = self._group
-        living = tuple(one for one in here if group.has_a_say(one))
+        providers, failing = group.providers, group.failing
+        living = tuple([one for one in here if one in providers and one not in failing])
         first = here[living[0]] if living else next(iter(here.values()))
-        given_up = tuple(one for one in living if here[one].gives_up)
+        given_up = [one for one in living if here[one].gives_up]
         if given_up:
             why = here[given_up[0]].gives_up
             for_that = tuple(one for one in given_up if here[one].gives_up == why)
             return Verdict("broken", living, first.parties, why, for_that)
-        others = tuple(one for one in living if not _agree(here[one], first))
+        said_first = first.parties, first.on_failure
+        others = tuple([one for one in living if (here[one].parties, here[one].on_failure) != said_first])
         if others:
             said = tuple((one, here[one].parties, here[one].on_failure) for one in (living[0], *others))
             return Verdict("broken", living, first.parties, "mismatch", others, said)
         if first.on_failure == "break" and not first.resets:
-            lost = self._lost(here, first)
+            lost = self._lost(here, first, living)
             if lost:
                 return Verdict("broken", living, first.parties, *lost)
         if not living or len(living) < (first.parties or group.living):
             return None
         counted = living[: first.parties] if first.parties else living
-        if sum(len(here[one].payload) for one in counted) > ROUND_BYTES_MAX:
+        if sum([len(here[one].payload) for one in counted]) > ROUND_BYTES_MAX:
             return Verdict("broken", living, first.parties, "too_large")
         return Verdict("reset" if first.resets else "released", counted, first.parties)
 
-    def _lost(self, here: Waiters, first: Waiter) -> tuple[BrokenBy, tuple[ProviderId, ...]] | None:
+    def _lost(
+        self, here: Waiters, first: Waiter, living: Collection[ProviderId]
+    ) -> tuple[BrokenBy, tuple[ProviderId, ...]] | None:
         """Whose end breaks the round."""
         group = self._group
-        opened = min(waiter.since for waiter in here.values())
+        opened = min([waiter.since for waiter in here.values()])
         died = [one for seq, one in group.rounds.deaths if seq > opened]
         if first.parties and group.living >= first.parties:
             died = [one for one in died if one in here]
         if died:
             return "failure", tuple(died)
-        gone = tuple(one for one in here if not group.has_a_say(one))
-        return ("left", gone) if gone else None
+        return ("left", tuple(one for one in here if one not in living)) if len(living) < len(here) else None
 
     @property
     def deadline(self) -> float:

@@ -29,6 +29,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from groupsvc.errors import PeerProtocolError
 from groupsvc.wire.limits import PROVIDERS_MAX
 from groupsvc.wire.notices import (
     AnyNotice,
@@ -122,14 +123,17 @@ class ProcessGroup:
     # --- Entries ---
 
     def apply(self, seq: int, origin: NodeId, body: bytes) -> list[AnyNotice]:
-        """Entry ``seq`` was submitted by this node."""
+        """Entry ``seq`` was submitted by this node. One that cannot be read changes nothing, for all alike."""
         self._begin(seq)
         if cmd.is_message(body):
             number, payload = cmd.decode_message(body)
             if self._is_heard(sender := (*origin, number)):
                 self._message(sender, payload)
             return self._end()
-        command = cmd.decode_command(body)
+        try:
+            command = cmd.decode_command(body)
+        except PeerProtocolError:
+            return self._end()
         if isinstance(command, cmd.ProvidersFailed):
             for number, cause in command.failures:
                 self._is_no_more((*origin, number), cause)

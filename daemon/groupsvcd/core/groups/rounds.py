@@ -179,7 +179,7 @@ def _fits(ruling: RoundEnded, living: Collection[ProviderId], *, is_broken: bool
     if ruling.end == "broken":
         return True
     arrived = [provider for provider, _ in ruling.arrived]
-    if (ruling.end == "reset") != is_broken or not all(one in living for one in arrived):
+    if (ruling.end == "reset") != is_broken or not all(map(living.__contains__, arrived)):
         return False
     return len(arrived) == (ruling.parties or len(living))
 
@@ -188,4 +188,4 @@ def in_order(providers: Iterable[ProviderId], arrived: dict[ProviderId, bytes]) 
     """Who has arrived, the oldest provider first; who is none any more stands behind."""
     known = [one for one in providers if one in arrived]
     others = sorted(arrived.keys() - set(known))
-    return tuple((one, arrived[one]) for one in (*known, *others))
+    return tuple([(one, arrived[one]) for one in (*known, *others)])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from groupsvc.wire.codec import Reader
 from groupsvc.wire.notices import AttributeValue, Cause, DefaultVote, Outcome, Provider, ProviderId
 
 from ..views import NodeId
@@ -44,7 +45,7 @@ class StoredGroup(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
-_decoder: msgspec.msgpack.Decoder[StoredGroup] = msgspec.msgpack.Decoder(StoredGroup)
+_reader: Reader[StoredGroup] = Reader(StoredGroup, "process group in a checkpoint")
 
 
 def encode_group(stored: StoredGroup) -> bytes:
@@ -53,5 +54,5 @@ def encode_group(stored: StoredGroup) -> bytes:
 
 
 def decode_group(state: bytes) -> StoredGroup:
-    """The group that the bytes stand for."""
-    return _decoder.decode(state)
+    """The group that the bytes stand for; raises ``PeerProtocolError``."""
+    return _reader.read(state)

@@ -24,6 +24,7 @@ from groupsvc.wire.notices import Round
 from ..parameters import Timers
 from ..views import NodeId
 from .papers import GivesUp, Waiter
+from .round_over import RoundOver
 from .rounds import Rounds
 
 WAITERS_PER_MESSAGE = 200
@@ -40,7 +41,7 @@ class Party(Protocol):
     def request(self) -> int:
         """The number of it."""
 
-    def ended(self, seq: int, round_: Round) -> None:
+    def ended(self, over: RoundOver) -> None:
         """How the round ended, and by which entry."""
 
     def in_vain(self, why: InVain) -> None:
@@ -121,6 +122,7 @@ class WaitingRoom:
     def over(self, seq: int, round_: Round, me: NodeId, rounds: Rounds) -> tuple[list[Party], list[Waiter]]:
         """A round has ended. Who may come now, because it waited behind another; and who has come in vain."""
         counted = {provider for provider, _ in round_.arrived}
+        over = RoundOver(seq, round_)
         free: list[Party] = []
         in_vain: list[Waiter] = []
         for key, waiting in [item for item in self._waiting.items() if item[0][0] == round_.barrier]:
@@ -138,7 +140,7 @@ class WaitingRoom:
                 in_vain.append(waiter)
                 waiting.party.in_vain("late")
             else:
-                waiting.party.ended(seq, round_)
+                waiting.party.ended(over)
             free += waiting.behind
         return free, in_vain
 

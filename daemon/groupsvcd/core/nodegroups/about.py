@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from groupsvc.wire.codec import Reader
+
 from ..views import AttributeValue
 
 
@@ -16,7 +18,7 @@ class About(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
-_decoder: msgspec.msgpack.Decoder[About] = msgspec.msgpack.Decoder(About)
+_reader: Reader[About] = Reader(About, "record of a group that this node carries")
 
 
 def encode_about(about: About) -> bytes:
@@ -25,5 +27,5 @@ def encode_about(about: About) -> bytes:
 
 
 def decode_about(body: bytes) -> About:
-    """What they stand for."""
-    return _decoder.decode(body)
+    """What they stand for; raises ``PeerProtocolError``."""
+    return _reader.read(body)

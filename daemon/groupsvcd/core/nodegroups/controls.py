@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from groupsvc.wire.codec import Reader
+
 from ..views import NodeId, Server
 
 
@@ -67,7 +69,7 @@ def who_changed(control: AnyControl) -> tuple[NodeId, ...]:
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder: msgspec.msgpack.Decoder[AnyControl] = msgspec.msgpack.Decoder(AnyControl)
+_reader: Reader[AnyControl] = Reader(AnyControl, "control entry")
 
 
 def encode_control(control: AnyControl) -> bytes:
@@ -76,5 +78,5 @@ def encode_control(control: AnyControl) -> bytes:
 
 
 def decode_control(body: bytes) -> AnyControl:
-    """The control entry in ``body``."""
-    return _decoder.decode(body)
+    """The control entry in ``body``; raises ``PeerProtocolError``."""
+    return _reader.read(body)

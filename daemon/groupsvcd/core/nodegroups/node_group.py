@@ -303,11 +303,11 @@ class NodeGroup:
         return bool(others) and all(self.station.server(node, durable=True)[1] == "" for node in others)
 
     def _stay(self) -> None:
-        """We lead the group, and somebody here needs it again."""
+        """We lead the group, and somebody needs it again; the journal says so: it told of no processes meanwhile."""
         self.turn.mark("group-stays")
-        self.phase = Phase.CARRYING
+        self.phase, returning, self.returning = Phase.CARRYING, self.returning, []
         self._describe()
-        returning, self.returning = self.returning, []
+        self.turn.journal("joined", group=self.id, seq=self.delivered, era=self.roll.beginning)
         for application in returning:
             self.add_user(application)
         if not self.users:

@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from groupsvc.wire.codec import Reader
+
 from ..stream.entries import Run
 from ..views import NodeId, Server, Views
 from .controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed, ViewStarted
@@ -43,7 +45,7 @@ class StoredRoll(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder: msgspec.msgpack.Decoder[StoredRoll] = msgspec.msgpack.Decoder(StoredRoll)
+_reader: Reader[StoredRoll] = Reader(StoredRoll, "roll of a group")
 
 
 class Roll:
@@ -151,8 +153,8 @@ class Roll:
         return _encoder.encode(stored)
 
     def restore(self, state: bytes) -> None:
-        """Become what a snapshot was taken of."""
-        stored = _decoder.decode(state)
+        """Become what a snapshot was taken of; raises ``PeerProtocolError`` if it is none, and stays what it is."""
+        stored = _reader.read(state)
         self.epoch, self.leader, self.servers, self.k = stored.epoch, stored.leader, stored.servers, stored.k
         self.fence, self.views, self.began = stored.fence, stored.views, stored.began
         self.members = {(name, inc): term for name, inc, term in stored.members}
@@ -161,7 +163,7 @@ class Roll:
 
 def epoch_in(state: bytes) -> int:
     """The newest view as a snapshot of the roll has it."""
-    return _decoder.decode(state).epoch
+    return _reader.read(state).epoch
 
 
 class Checkpoint(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -171,7 +173,7 @@ class Checkpoint(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     application: bytes
 
 
-_checkpoint_decoder: msgspec.msgpack.Decoder[Checkpoint] = msgspec.msgpack.Decoder(Checkpoint)
+_checkpoint_reader: Reader[Checkpoint] = Reader(Checkpoint, "checkpoint of a group")
 
 
 def encode_checkpoint(roll: bytes, application: bytes) -> bytes:
@@ -180,5 +182,5 @@ def encode_checkpoint(roll: bytes, application: bytes) -> bytes:
 
 
 def decode_checkpoint(state: bytes) -> Checkpoint:
-    """The checkpoint that the bytes stand for."""
-    return _checkpoint_decoder.decode(state)
+    """The checkpoint that the bytes stand for; raises ``PeerProtocolError``."""
+    return _checkpoint_reader.read(state)

@@ -7,25 +7,30 @@ later, because the node is cut off, it is *unknown*. Its program may come again 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from msgspec.structs import replace
-
-from groupsvc.wire.client_messages import BarrierAsk, BreakAsk, Done, Problem, RoundAsk, RoundIs, RoundPart
+from groupsvc.wire.client_messages import (
+    REPLY_CODEC,
+    BarrierAsk,
+    BreakAsk,
+    Done,
+    Problem,
+    RoundAsk,
+    RoundIs,
+    RoundPart,
+)
 from groupsvc.wire.limits import TIMEOUT_S_MAX
-from groupsvc.wire.notices import ProviderId, Round
+from groupsvc.wire.notices import Round
 
-from ..groups.barriers import CARRIED_BYTES_MAX
 from ..groups.local_group import LocalGroup
 from ..groups.papers import Waiter
+from ..groups.round_over import CARRIED_BYTES_MAX, RoundOver
 from ..groups.rounds import BROUGHT_BYTES_MAX
 from ..groups.waiting_room import InVain
 from .calls import LAST_WORD_S, Call
 from .proposals import provider_of
 from .session import Session
 
-PART_BYTES = 1024 * 1024
-"""What parties brought is told in pieces of about so much."""
+ID_BYTES = 8
+"""The number of a request on the wire, at most."""
 
 IN_VAIN: dict[InVain, tuple[str, str]] = {
     "late": ("timed out", "the time was up before this party could be counted; it counted for no round"),
@@ -89,11 +94,14 @@ class Attendance:
             waiter = Waiter(ask.member, ask.barrier, 0, 0, ask.parties, ask.on_failure, ask.payload, ask.resets)
             self._local.barriers.wait(waiter, self)
 
-    def ended(self, seq: int, round_: Round) -> None:
+    def ended(self, over: RoundOver) -> None:
         """This is how."""
-        for part in _parts(round_):
-            self._call.tell_first(RoundPart(self._call.id, part))
-        self._call.answer(RoundIs(self._call.id, seq, _without_parts(round_)))
+        call = self._call
+        for part in over.parts:
+            call.tell_first(RoundPart(call.id, part))
+        answer = RoundIs(call.id, over.seq, over.without_parts)
+        over.size = over.size or len(REPLY_CODEC.encode_one(answer)) + ID_BYTES
+        call.answer(answer, over.size)
 
     def in_vain(self, why: InVain) -> None:
         """It counted for no round."""
@@ -113,32 +121,6 @@ class Attendance:
 
     def _is_too_late(self) -> None:
         self._call.not_known("timed out", "the round has not ended in time, and is not known to be broken")
-
-
-def _without_parts(round_: Round) -> Round:
-    if round_.end != "released":
-        return round_
-    return replace(round_, arrived=tuple((one, _carried(payload)) for one, payload in round_.arrived))
-
-
-def _carried(payload: bytes) -> bytes:
-    """What is told with the end of the round; what is more was told before."""
-    return payload if len(payload) <= CARRIED_BYTES_MAX else b""
-
-
-def _parts(round_: Round) -> Iterator[tuple[tuple[ProviderId, bytes], ...]]:
-    """What parties brought, if it is much, in pieces that fit into a frame."""
-    part: list[tuple[ProviderId, bytes]] = []
-    size = 0
-    for provider, payload in round_.arrived:
-        if len(payload) > CARRIED_BYTES_MAX:
-            if part and size + len(payload) > PART_BYTES:
-                yield tuple(part)
-                part, size = [], 0
-            part.append((provider, payload))
-            size += len(payload)
-    if part:
-        yield tuple(part)
 
 
 def wait(session: Session, ask: BarrierAsk) -> None:
@@ -167,6 +149,7 @@ def tell_past(session: Session, ask: RoundAsk) -> None:
         text = f"round {ask.number} of barrier {ask.barrier!r} is not kept"
         session.tell(Problem(ask.id, "failed", "not kept", text))
         return
-    for payloads in _parts(round_):
+    over = RoundOver(group.seq, round_)
+    for payloads in over.parts:
         session.tell(RoundPart(ask.id, payloads))
-    session.tell(RoundIs(ask.id, group.seq, _without_parts(round_)))
+    session.tell(RoundIs(ask.id, over.seq, over.without_parts))

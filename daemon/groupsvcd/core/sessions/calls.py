@@ -36,13 +36,13 @@ class Call:
         self._late = late
         self._alarm: Alarm = session.desk.alarms.after(timeout, late)
 
-    def answer(self, reply: AnyClientReply) -> None:
-        """This is what came of it, if nothing else has before."""
+    def answer(self, reply: AnyClientReply, size: int = 0) -> None:
+        """This is what came of it, if nothing else has before; it has so many bytes, if that is known."""
         if self.is_open:
             self.is_open = False
             self._alarm.take_back()
             self.session.calls.discard(self)
-            self.session.tell(reply)
+            self.session.tell(reply, size)
 
     def tell_first(self, telling: AnyClientReply) -> None:
         """A part of the answer, which follows."""

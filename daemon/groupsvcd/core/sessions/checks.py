@@ -180,12 +180,15 @@ def _vote(ask: CastVote) -> Found:
 
 
 def _barrier(ask: BarrierAsk) -> Found:
-    return _first((
-        _barrier_name(ask.barrier),
-        _usage(f"parties is how many a barrier takes, 1 to {PROVIDERS_MAX}, or 0 for all providers, not {ask.parties}"
-               if not 0 <= ask.parties <= PROVIDERS_MAX else ""),
-        _too_large("what a party brings", len(ask.payload), BARRIER_PAYLOAD_BYTES_MAX, "BARRIER_PAYLOAD_BYTES_MAX"),
-    ))  # fmt: skip
+    if len(ask.barrier) > BARRIER_NAME_CHARS_MAX:
+        return _barrier_name(ask.barrier)
+    if not 0 <= ask.parties <= PROVIDERS_MAX:
+        text = f"parties is how many a barrier takes, 1 to {PROVIDERS_MAX}, or 0 for all providers, not {ask.parties}"
+        return _usage(text)
+    size = len(ask.payload)
+    if size <= BARRIER_PAYLOAD_BYTES_MAX:
+        return None
+    return _too_large("what a party brings", size, BARRIER_PAYLOAD_BYTES_MAX, "BARRIER_PAYLOAD_BYTES_MAX")
 
 
 def _barrier_name(name: str) -> Found:

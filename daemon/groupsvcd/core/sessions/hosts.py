@@ -41,7 +41,7 @@ class Hosts:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._version = 0
+        self.version = 0
         self._up: dict[str, Provider] = {}
         self._watches: dict[int, HostWatch] = {}
         self._goodbyes: set[ProviderId] = set()  # of those that are still listed as up
@@ -67,14 +67,12 @@ class Hosts:
     def view(self) -> GroupView:
         """The nodes that are up, by name."""
         providers = tuple(self._up[name] for name in sorted(self._up))
-        return GroupView(self._version, self._version, providers, b"", 0, "approve")
+        return GroupView(self.version, self.version, providers, b"", 0, "approve")
 
     def look(self) -> None:
-        """The list may have changed."""
+        """The list has changed."""
         member = self._desk.member
-        if member.list_version == self._version:
-            return
-        self._version = version = member.list_version
+        self.version = version = member.list_version
         nodes = member.nodes
         gone: dict[str, list[ProviderId]] = {"leave": [], "node_failure": []}
         for name, provider in list(self._up.items()):

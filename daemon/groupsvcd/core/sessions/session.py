@@ -152,9 +152,9 @@ class Session:
         if self.connection:
             self.desk.turn.effects.append(ReplyToClient(self.connection, reply))
 
-    def tell(self, telling: AnyClientReply) -> None:
-        """The next thing, an answer or something that happened."""
-        size = len(REPLY_CODEC.encode_one(telling))
+    def tell(self, telling: AnyClientReply, size: int = 0) -> None:
+        """The next thing, an answer or something that happened; of so many bytes, if that is known."""
+        size = size or len(REPLY_CODEC.encode_one(telling))
         if size > TELLING_BYTES_MAX:
             self._cannot_be_told(telling, size)
         else:

@@ -97,6 +97,7 @@ class Sessions:
         self._by_number: dict[int, Session] = {}
         self._by_connection: dict[int, Session] = {}  # also the last one of a session in grace
         self._principals: dict[int, Principal] = {}  # by connection
+        self.newcomers: dict[int, str] = {}  # connections that were let in by a token, which is all that they have
         self._left_behind: set[int] = set()  # connections whose session goes on on another one
         self._last_number = 0
         self._was_isolated = member.isolated
@@ -130,18 +131,31 @@ class Sessions:
     def came(self, client: int, principal: Principal) -> None:
         """A new connection, and who is at its other end."""
         self._principals[client] = principal
+        if principal.token:
+            self.newcomers[client] = principal.token
 
     def may(self, client: int, id: int, verb: Verb, group: str = "") -> bool:
-        """Whether who asks elsewhere may do this; if not, that is answered. A session's number is below 0."""
-        if client < 0:
-            session = self._by_number.get(-client)
-            principal = UNKNOWN if session is None else session.principal
-        else:
-            principal = self._principals.get(client, UNKNOWN)
+        """Whether who asks elsewhere may do this; if not, that is answered."""
+        principal = self.principal_of(client)
         if self.desk.access.allows(principal, verb, group):
             return True
         self._reply(client, Problem(id, "failed", "permission denied", self.desk.refusal(principal, verb, group)))
         return False
+
+    def may_list_keys(self, client: int, id: int) -> bool:
+        """Whether who asks elsewhere may say which nodes there are; if not, that is answered."""
+        principal = self.principal_of(client)
+        if self.desk.access.names_admin(principal):
+            return True
+        self._reply(client, Problem(id, "failed", "permission denied", self.desk.refusal(principal, "admin")))
+        return False
+
+    def principal_of(self, client: int) -> Principal:
+        """Who is at the other end; a session's number is below 0."""
+        if client < 0:
+            session = self._by_number.get(-client)
+            return UNKNOWN if session is None else session.principal
+        return self._principals.get(client, UNKNOWN)
 
     def set_access(self, access: Access) -> None:
         """These are the rules from now on; who is somewhere where it may not be any more is taken out."""
@@ -236,6 +250,7 @@ class Sessions:
         """A connection is lost; perhaps because its process has ended, perhaps that follows."""
         self._left_behind.discard(client)
         self._principals.pop(client, None)
+        self.newcomers.pop(client, None)
         session = self._by_connection.get(client)
         if session is None:
             return
@@ -271,7 +286,8 @@ class Sessions:
                 news = SessionNews("resumed", "")
             for session in list(self._by_number.values()):
                 session.tell(news)
-        self.desk.hosts.look()
+        if member.list_version != self.desk.hosts.version:
+            self.desk.hosts.look()
 
     def start_again(self, reason: str) -> None:
         """This node was declared down, and so was everything that its sessions had."""

@@ -77,10 +77,11 @@ class Tellings:
     def put(self, telling: AnyClientReply, size: int) -> None:
         """The next; it has about so many bytes."""
         item = (telling, size)
-        self._kept.append(item)
+        kept = self._kept
+        kept.append(item)
         self._bytes += size
-        if self._is_connected and not self._unsent and self._has_room:
-            self._sent_upto = self.last
+        if self._is_connected and not self._unsent and len(kept) < WINDOW_ITEMS and self._bytes < WINDOW_BYTES:
+            self._sent_upto = self._counted + len(kept)
             self._send(telling)
         else:
             self._unsent.append(item)

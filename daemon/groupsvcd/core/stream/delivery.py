@@ -102,7 +102,7 @@ class Delivery:
         if self._digest is not None:
             self._journal_digest(self._digest, first, epoch, runs)
         elif not self._journals_entries:
-            self.turn.journal("delivered", group=self.stream, epoch=epoch, seq=self.upto, first=first)
+            self.turn.audit("delivered", group=self.stream, epoch=epoch, seq=self.upto, first=first)
         self.host.deliver(first, runs)
 
     def _journal(self, first: int, epoch: int, pieces: list[Piece], runs: list[Run]) -> None:

@@ -20,6 +20,9 @@ from zlib import crc32
 
 import msgspec
 
+from groupsvc.errors import PeerProtocolError
+from groupsvc.wire.codec import UNREADABLE
+
 from .payloads import PayloadId
 
 
@@ -108,7 +111,7 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Entry)
 _reference_decoder = msgspec.msgpack.Decoder(Reference)
 
-_REFERENCE = _encoder.encode(Reference("", 0, 0, 0, 0))[0]
+_REFERENCE = _encoder.encode(Reference("", 0, 0, 0, 0))[:1]
 
 
 def encode_entry(origin: str, incarnation: int, n: int, body: bytes) -> bytes:
@@ -158,22 +161,28 @@ def encode_reference(origin: str, incarnation: int, n: int, size: int, crc: int)
 
 def is_reference(entry: bytes) -> bool:
     """Whether the body of this entry is kept elsewhere; in a run there is none like that."""
-    return entry[0] == _REFERENCE
+    return entry[:1] == _REFERENCE
 
 
 def decode_entry(entry: bytes) -> Entry:
-    """The entry the bytes stand for; it is no reference."""
-    return _decoder.decode(entry)
+    """The entry the bytes stand for; it is no reference. Raises ``PeerProtocolError``."""
+    try:
+        return _decoder.decode(entry)
+    except UNREADABLE as problem:
+        raise PeerProtocolError(f"{len(entry)} bytes are no entry: {problem}") from None
 
 
 def decode_reference(entry: bytes) -> Reference:
-    """The reference the bytes stand for."""
-    return _reference_decoder.decode(entry)
+    """The reference the bytes stand for; raises ``PeerProtocolError``."""
+    try:
+        return _reference_decoder.decode(entry)
+    except UNREADABLE as problem:
+        raise PeerProtocolError(f"{len(entry)} bytes are no reference: {problem}") from None
 
 
 def payload_of(entry: bytes) -> PayloadId:
     """Which payload a reference refers to."""
-    reference = _reference_decoder.decode(entry)
+    reference = decode_reference(entry)
     return (reference.origin, reference.incarnation, reference.n)
 
 

@@ -38,7 +38,7 @@ class Library:
         self._timers = timers
         self._rng = rng
         self._references: dict[int, PayloadId] = {}
-        self._lacking: dict[PayloadId, int] = {}  # in the order of their entries
+        self.lacking: dict[PayloadId, int] = {}  # in the order of their entries
         self.asked = 0  # how often for what is lacking now
         self.ask_at = math.inf
         self.first_wait: Callable[[], float] = lambda: timers.repair_delay
@@ -47,13 +47,13 @@ class Library:
     @property
     def complete_upto(self) -> int:
         """The number up to which no payload is missing."""
-        if self._lacking:
-            return next(iter(self._lacking.values())) - 1
+        if self.lacking:
+            return next(iter(self.lacking.values())) - 1
         return self._log.last
 
     def lacks(self, payload_id: PayloadId) -> bool:
         """Whether an entry of the log waits for this payload."""
-        return payload_id in self._lacking
+        return payload_id in self.lacking
 
     def wants(self, payload_id: PayloadId) -> bool:
         """Whether an entry waits for this payload, or may come that does."""
@@ -78,7 +78,7 @@ class Library:
         if payload is not None:
             self.payloads.ordered(payload_id)
         else:
-            self._lacking[payload_id] = seq
+            self.lacking[payload_id] = seq
             if self.ask_at == math.inf:
                 self.ask_at = self._carrier.turn.now + self.first_wait()
 
@@ -86,7 +86,7 @@ class Library:
         """The log was cut behind ``keep_upto`` and goes on with ``entries``."""
         for seq in [seq for seq in self._references if seq > keep_upto]:
             payload_id = self._references.pop(seq)
-            self._lacking.pop(payload_id, None)
+            self.lacking.pop(payload_id, None)
             self.payloads.unorder(payload_id)
         self.appended(keep_upto + 1, entries)
 
@@ -94,12 +94,12 @@ class Library:
         """Entries up to ``upto`` are no longer kept."""
         for seq in [seq for seq in self._references if seq <= upto]:
             payload_id = self._references.pop(seq)
-            self._lacking.pop(payload_id, None)
+            self.lacking.pop(payload_id, None)
             self.payloads.drop(payload_id)
 
     def lacking_in(self, after: int, upto: int, entries: list[bytes]) -> dict[PayloadId, int]:
         """Payloads that a log of our entries beyond ``after`` up to ``upto``, and then these, would lack, in order."""
-        missing = {payload_id: seq for payload_id, seq in self._lacking.items() if after < seq <= upto}
+        missing = {payload_id: seq for payload_id, seq in self.lacking.items() if after < seq <= upto}
         for seq, entry in enumerate(entries, max(after, upto) + 1):
             if is_reference(entry):
                 payload = self.payloads.get(payload_of(entry))
@@ -113,17 +113,17 @@ class Library:
     def take(self, data: Data) -> bool:
         """A payload has come; whether it is new here, and of use."""
         payload_id = (data.origin, data.incarnation, data.n)
-        seq = self._lacking.get(payload_id)
+        seq = self.lacking.get(payload_id)
         if not self.wants(payload_id):
             return False
         if seq is not None and not fits(decode_reference(self._log.entry(seq)), data.payload):
             return False
         if seq is None:
             return self.payloads.put(payload_id, data.payload)
-        del self._lacking[payload_id]
+        del self.lacking[payload_id]
         self.payloads.put_ordered(payload_id, data.payload)
         self.asked = 0
-        if not self._lacking:
+        if not self.lacking:
             self.ask_at = math.inf
         return True
 
@@ -152,7 +152,7 @@ class Library:
         now = self._carrier.turn.now
         if now < self.ask_at:
             return None
-        if not self._lacking:
+        if not self.lacking:
             self.asked = 0
             self.ask_at = math.inf
             return None
@@ -160,4 +160,4 @@ class Library:
         self.asked += 1
         wait = min(self._timers.repair_delay * 2 ** min(attempt + 1, 10), self._timers.repeat_max)
         self.ask_at = now + wait * (1 + 0.5 * self._rng.random())
-        return list(self._lacking)[:ASKED_AT_ONCE_MAX], attempt
+        return list(self.lacking)[:ASKED_AT_ONCE_MAX], attempt

@@ -96,7 +96,8 @@ class Replica:
     @property
     def stable(self) -> int:
         """Up to where this copy is known to be stable."""
-        return min(self.stable_said, self.library.complete_upto)
+        said, upto = self.stable_said, self.library.complete_upto if self.library.lacking else self.log.last
+        return said if said < upto else upto
 
     @property
     def is_whole(self) -> bool:
@@ -168,7 +169,7 @@ class Replica:
 
         Nothing without a lease, whatever comes from the disk then: the next beat repeats it.
         """
-        if self._deliverable <= self.delivered or self.turn.now >= self.carrier.valid_until:
+        if self._deliverable <= self._delivery.upto or self.turn.now >= self.carrier.valid_until:
             return
         while self.checkpoints.due <= self._deliverable:
             self._deliver_to_checkpoint()

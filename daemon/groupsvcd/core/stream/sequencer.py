@@ -106,7 +106,7 @@ class Sequencer:
         self._fresh_count = 0
         invariant(server.log.accepted == self.epoch, f"ordering in {self.epoch} on a log of {server.log.accepted}")
         if not self.carrier.journals_entries:
-            self.turn.journal("ordered", group=server.stream, epoch=self.epoch, seq=last, first=first)
+            self.turn.audit("ordered", group=server.stream, epoch=self.epoch, seq=last, first=first)
         self._stable_told = server.stable
         kept_bytes, tally = server.log.bytes, self.turn.tally
         server.append_own(fresh)
@@ -174,13 +174,13 @@ class Sequencer:
     def _advance(self) -> None:
         stable = self._stable_now
         if stable > self.server.stable and self.server.promised == self.epoch:
-            self.turn.journal("stable", group=self.server.stream, epoch=self.epoch, seq=stable)
+            self.turn.audit("stable", group=self.server.stream, epoch=self.epoch, seq=stable)
             self.server.announce_stable(stable)
 
     def tell_stable(self) -> None:
         """At the end of a step: what became stable and did not ride on an Order is told at once."""
-        if self.server.stable > self._stable_told:
-            server = self.server
+        server = self.server
+        if server.replica.stable_said > self._stable_told < server.stable:  # what is stable here was said to be
             self._stable_told = server.stable
             if any(name not in self._held for name in server.servers):
                 self.carrier.publish(self.beat())  # which is answered

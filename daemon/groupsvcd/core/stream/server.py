@@ -188,7 +188,7 @@ class Server:
             self._hold(entries)
             return
         self.persisted_upto = self.log.last
-        self.turn.journal("held", group=self.stream, epoch=self.log.accepted, seq=self.held_upto)
+        self.turn.audit("held", group=self.stream, epoch=self.log.accepted, seq=self.held_upto)
 
     @property
     def disk_hangs(self) -> bool:
@@ -239,7 +239,7 @@ class Server:
             return False
         self._say_held_at = self.turn.now + HELD_PATIENCE_S
         if self.accepted_persisted == self.log.accepted == self.promised and self.turn.now < self.carrier.valid_until:
-            self.turn.journal("held", group=self.stream, epoch=self.log.accepted, seq=self.held_upto)
+            self.turn.audit("held", group=self.stream, epoch=self.log.accepted, seq=self.held_upto)
             self.learn_stable(min(self.held_upto, self._nearly))
         return True
 
@@ -321,7 +321,7 @@ class Server:
             return
         if epoch == self.promised == self.accepted_persisted:
             upto = self.held_upto
-            self.turn.journal("held", group=self.stream, epoch=epoch, seq=upto)
+            self.turn.audit("held", group=self.stream, epoch=epoch, seq=upto)
             self.learn_stable(min(upto, self._nearly))
             self.carrier.vouch(self.leader, Held(self.stream, epoch, upto, self.delivered, round))
 

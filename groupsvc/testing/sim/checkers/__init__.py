@@ -24,9 +24,11 @@ from groupsvc.wire.history import HistoryEvent
 
 from . import group_calls, group_leaders, group_logs, group_syncs, group_views
 from .applications import APPLICATIONS, Audience
+from .barriers import REPLY_SLACK_S
 from .calls import k1
 from .determinism import compare
 from .disks import s2, s3, s4
+from .enrolments import c2
 from .eras import LEASE_DEFAULT, Era, eras
 from .group_streams import GroupStream, split
 from .leaders import l1, l2, l3, l4, l5
@@ -64,7 +66,7 @@ ALL: dict[str, Checker] = {
     "L1": l1, "L2": l2, "L3": l3, "L4": l4, "L5": l5, "L7": l7,
     "S1": s1,
     "K1": k1,
-    "C1": c1,
+    "C1": c1, "C2": c2,
 }  # fmt: skip
 
 GROUPS: dict[str, GroupChecker] = {
@@ -87,9 +89,12 @@ VIOLATIONS_MAX = 20
 
 def check(
     history: Sequence[HistoryEvent], *, voters: tuple[str, ...], converged: bool, lease: float = LEASE_DEFAULT,
-    history_entries_max: int = 0,
+    history_entries_max: int = 0, reply_slack_s: float = REPLY_SLACK_S,
 ) -> list[Violation]:  # fmt: skip
-    """Every broken promise of a run; ``lease`` and ``history_entries_max`` are those of the domain's configuration."""
+    """Every broken promise of a run; ``lease`` and ``history_entries_max`` are those of the domain's configuration.
+
+    Calls of real processes may be answered so many seconds late (``reply_slack_s``), those of simulated ones are not.
+    """
     pieces = split(set_apart(history))
     periods = eras(pieces.domain, voters, converged, lease)
     found = [
@@ -112,7 +117,7 @@ def check(
         waiting = frozenset(str(line.args["name"]) for line in history if line.op == "disks_lost")
         found += islice(group_calls.b2(pieces.calls, pieces.domain, waiting), VIOLATIONS_MAX)
     if pieces.applications:
-        audience = Audience.of(pieces, streams, converged=converged)
+        audience = Audience.of(pieces, streams, converged=converged, reply_slack_s=reply_slack_s)
         for application_checker in APPLICATIONS.values():
             found += islice(application_checker(audience), VIOLATIONS_MAX)
     return found

@@ -16,7 +16,7 @@ from groupsvc.wire.history import HistoryEvent
 from . import application_calls, ballots
 from .application_stories import Stories
 from .ballots import Known, Times
-from .barriers import Barriers, r1, r2, r3, r4
+from .barriers import REPLY_SLACK_S, Barriers, r1, r2, r3, r4
 from .earlier_messages import told_what_came_before
 from .group_streams import GroupStream, Pieces, members_of
 from .kept_rounds import r5
@@ -58,9 +58,12 @@ class Audience:
     converged: bool
     waiting: frozenset[str]  # names of groups that wait for their disks
     lost: frozenset[int]  # and their ids
+    reply_slack_s: float = REPLY_SLACK_S
 
     @classmethod
-    def of(cls, pieces: Pieces, streams: Sequence[GroupStream], *, converged: bool) -> Audience:
+    def of(
+        cls, pieces: Pieces, streams: Sequence[GroupStream], *, converged: bool, reply_slack_s: float = REPLY_SLACK_S
+    ) -> Audience:
         """From the pieces of a history, and the groups of which their lines tell."""
         stories = Stories(pieces.applications, runs_of(streams))
         lineages = {stream.id: stream.lineage for stream in streams if stream.lineage.cuts}
@@ -89,7 +92,7 @@ class Audience:
         return cls(
             stories=stories, barriers=Barriers(stories, nodes_out), domain=pieces.domain, delivered=delivered,
             ordered=ordered, known=known, converged=converged, waiting=frozenset(waiting.values()),
-            lost=frozenset(waiting),
+            lost=frozenset(waiting), reply_slack_s=reply_slack_s,
         )  # fmt: skip
 
 
@@ -124,7 +127,7 @@ APPLICATIONS: dict[str, ApplicationChecker] = {
     "R1": lambda found: r1(found.barriers),
     "R2": lambda found: r2(found.barriers),
     "R3": lambda found: r3(found.barriers),
-    "R4": lambda found: r4(found.barriers),
+    "R4": lambda found: r4(found.barriers, reply_slack_s=found.reply_slack_s),
     "R5": lambda found: r5(found.barriers),
     "R6": lambda found: r6(found.barriers, found.converged),
 }

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 
 import attrs
 
+from groupsvc.wire.enrolment_messages import NODE_KEY_PREFIX
 from groupsvc.wire.history import HistoryEvent
 from groupsvc.wire.option_messages import OPTION_PREFIX
 
+from .enrolments import line_of, without_time
 from .eras import Era
 from .lives import LIFE_OPS, Lives
 from .verdict import Violation
@@ -33,7 +35,8 @@ class Known:
 def c1(era: Era) -> Iterator[Violation]:
     """Options, in three parts.
 
-    *One value*: an entry set one option to one value, whoever tells of it: a list, or the answer to who set it.
+    *One value*: an entry set one option to one value, whoever tells of it: a list, or the answer to who set it. What is
+    listed for a node is such a value: who was told that it is enrolled is in every list from that entry on.
 
     *As of the list*: with version s a node has of each option the newest value set at or before s, and none set after.
     An entry that nobody ever told of is not missed.
@@ -44,7 +47,7 @@ def c1(era: Era) -> Iterator[Violation]:
     lists = list(era.of("list_installed"))
     for key, value, version, line in _told(era, lists):
         known = entries.setdefault(version, Known(key, value, line.t))
-        if (known.key, known.value) != (key, value):
+        if known.key != key or value not in (known.value, _as_answered(known)):
             text = f"entry {version} set {known.key} to {known.value!r}, and {key} to {value!r} as {line.node} has it"
             yield Violation("C1", text, line.i)
             return
@@ -60,12 +63,22 @@ def c1(era: Era) -> Iterator[Violation]:
         yield from _at_the_end(era, entries)
 
 
+def _as_answered(known: Known) -> str:
+    """What the answer to who set it tells: of the key of a node not all."""
+    return without_time(known.value) if known.key.startswith(NODE_KEY_PREFIX) else known.value
+
+
 def _told(era: Era, lists: list[HistoryEvent]) -> Iterator[tuple[str, str, int, HistoryEvent]]:
     for line in lists:
         for key, (value, version) in _options(line).items():
             yield key, value, version, line
     for call in era.calls.values():
-        if call.invoke.op != "config_set" or call.verdict != "ok" or call.carried or call.end is None:
+        if call.verdict != "ok" or call.carried or call.end is None:
+            continue
+        if call.invoke.op in ("enrol", "token_revoke"):
+            args, version = call.invoke.args, int(call.end.result["version"])
+            yield NODE_KEY_PREFIX + args["node"], line_of(args) if call.invoke.op == "enrol" else "", version, call.end
+        if call.invoke.op != "config_set":
             continue
         key = str(call.invoke.args["key"])
         if key.startswith(OPTION_PREFIX):

@@ -11,6 +11,7 @@ from .applications import APPLICATIONS
 from .barriers import BARRIERS
 from .bug import SEEDS_MAX, Planted, Stage, broken_promises, caught
 from .domain import DOMAIN, UNSORTED
+from .enrolments import ENROLMENTS
 from .group_disks import GROUP_DISKS
 from .group_recovery import GROUP_RECOVERY
 from .group_streams import GROUP_STREAMS
@@ -33,5 +34,5 @@ __all__ = [
 ]
 
 GROUPS: tuple[Planted, ...] = (*GROUP_RECOVERY, *GROUP_STREAMS, *GROUP_DISKS)
-ALL: tuple[Planted, ...] = (*DOMAIN, *OPTIONS, *GROUPS, *APPLICATIONS, *BARRIERS, *TASKS)
+ALL: tuple[Planted, ...] = (*DOMAIN, *OPTIONS, *ENROLMENTS, *GROUPS, *APPLICATIONS, *BARRIERS, *TASKS)
 BY_NAME = {bug.name: bug for bug in (*ALL, UNSORTED)}

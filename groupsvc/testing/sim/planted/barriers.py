@@ -9,6 +9,7 @@ import attrs
 from msgspec.structs import replace
 
 from groupsvcd.core.groups import gathering, local_group, rounds, waiting_room
+from groupsvcd.core.groups.round_over import RoundOver
 from groupsvcd.core.sessions import barriers
 
 from ..network import Weather
@@ -81,10 +82,10 @@ def _tells_once(original: Any, self: Any, now: float, send: Any) -> None:
     original(self, now, send)
 
 
-def _in_another_order(original: Any, self: Any, seq: int, round_: Any) -> None:
+def _in_another_order(original: Any, self: Any, over: RoundOver) -> None:
     if self._turn.node == "n2":
-        round_ = replace(round_, arrived=tuple(reversed(round_.arrived)))
-    original(self, seq, round_)
+        over = RoundOver(over.seq, replace(over.round, arrived=tuple(reversed(over.round.arrived))))
+    original(self, over)
 
 
 def _gone_at_once(original: Any, self: Any, number: int, cause: Any) -> None:
@@ -123,7 +124,7 @@ BARRIERS = (
     ),
     Planted(
         "barrier-a-death-is-nothing", "a round goes on whoever dies", "who wanted it to break is released",
-        ("R4",), ((gathering.Gathering, "_lost", instead(lambda self, here, first: None)),), stage=DYING,
+        ("R4",), ((gathering.Gathering, "_lost", instead(lambda self, here, first, living: None)),), stage=DYING,
     ),
     Planted(
         "barrier-whole-by-itself", "a barrier that broke is used again without a reset", "some believe it broken",

@@ -14,6 +14,7 @@ from groupsvcd.core.views import AttributeValue
 from ..group_users import GroupHabits
 from ..matrices import matrices, problem_under
 from ..network import CALM, Weather
+from ..newcomers import NewcomerHabits
 from ..plan import Plan, draw_domain
 from ..trial import come_to_an_end, judge_with_checkers, make_world
 from ..world import Failure
@@ -75,6 +76,7 @@ class Planted:
     voters: int = 0  # 0 = as the seed has it
     stage: Stage | None = None  # of groups; None: the bug is one of the domain
     options: float = 0.0  # how often clients set options of the daemons
+    operators: int = 0  # who make tokens
     first_seed: int = 0  # where to begin: a seed that showed it not long ago
 
     def plan(self, seed: int) -> Plan:
@@ -86,6 +88,9 @@ class Planted:
             plan = attrs.evolve(plan, faults=self.faults, fault_gap_s=2.0)
         if self.options:
             plan = attrs.evolve(plan, habits=attrs.evolve(plan.habits, options=self.options))
+        if self.operators:
+            habits = NewcomerHabits(operators=self.operators, think_s=0.5, pause_s=0.01)
+            plan = attrs.evolve(plan, newcomer_habits=habits)
         if self.voters:
             plan = attrs.evolve(plan, voters=self.voters, nodes=self.voters, parameters_of={})
         return plan

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from groupsvc.wire.client_messages import RoundIs
 from groupsvc.wire.notices import Round
 from groupsvcd.core.groups import gathering, kept_rounds, rounds, waiting_room
-from groupsvcd.core.groups.barriers import CARRIED_BYTES_MAX
+from groupsvcd.core.groups.round_over import CARRIED_BYTES_MAX
 from groupsvcd.core.sessions import barriers
 
 from ..application_tasks import Attempt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupsvc.wire.client_messages import GroupRecord, LookUpAsk
 from groupsvc.wire.notices import Ended, Failing, Joined, Left, Message, PhaseOpened, StateChanged
-from groupsvcd.core.peer_messages import Votes
+from groupsvcd.core.peer_messages import Submit, Votes
 
 from .processes import Process, Processes
 
@@ -272,3 +272,19 @@ def test_a_leader_that_was_cut_off_for_a_moment_presides_again() -> None:
     nodes.run(1.5)
     assert "up" == nodes.engines["A"].member.nodes["D"].status
     assert [b"red"] == [changed.value for changed in watcher.kinds(StateChanged)]
+
+
+def test_an_entry_that_cannot_be_read_changes_nothing_for_all_alike() -> None:
+    """X2: F carries nothing of the group, and what it submits is no command. It ended every daemon that had it."""
+    nodes = Processes()
+    processes = [nodes.start(node) for node in "DE"]
+    local = nodes.engines["D"].processes.get("db")
+    assert local is not None
+    before = [process.view.providers for process in processes]
+    for n, body in enumerate((b"\xc1", b"\x91\xff", b""), start=1):
+        nodes.frame("F", "D", Submit(local.id, n, 0, (body,)))
+        nodes.run(0.3)
+    processes[0].say(b"all is well")
+    nodes.run(0.3)
+    assert before == [process.view.providers for process in processes]
+    assert [[b"all is well"]] * 2 == [[one.payload for one in process.kinds(Message)] for process in processes]

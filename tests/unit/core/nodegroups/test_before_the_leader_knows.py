@@ -12,8 +12,8 @@ from groupsvcd.core.stream.server import Server
 from tests.unit.core.nodegroups.carriers import Carriers
 
 
-def _ordered(nodes: Carriers) -> list[Order]:
-    return [order for order in nodes.messages(Order, "D", "E") if order.stream == nodes.id() and order.entries]
+def _ordered(nodes: Carriers, leader: str = "D") -> list[Order]:
+    return [order for order in nodes.messages(Order, leader, "E") if order.stream == nodes.id() and order.entries]
 
 
 def _payload_of_a_dead_origin() -> Carriers:
@@ -69,16 +69,16 @@ def test_a_group_goes_on_when_the_origin_of_a_large_payload_has_died() -> None:
 
 
 def test_a_node_that_learns_that_it_was_declared_down_delivers_nothing_more() -> None:
-    """An order, and behind it in the same frame the list in which E is down: E is isolated before it says Held."""
-    nodes = Carriers.with_group("DEF")
-    nodes.lose(Order, "D>E")
-    nodes.submit("D", "a")
+    """A leads and is name server: behind an order, in one frame, the list in which E is down. It says no Held."""
+    nodes = Carriers.with_group("AEF")
+    nodes.lose(Order, "A>E")
+    nodes.submit("A", "a")
     nodes.run(0.0005)
-    order = _ordered(nodes)[-1]
+    order = _ordered(nodes, "A")[-1]
     member = nodes.engines["E"].member
     mine = member.nodes["E"]
     down = NodeEntry("E", mine.incarnation, "down", mine.address, mine.state_id, mine.voter, member.list_version + 1)
-    nodes.frame("D", "E", order, NodeList(member.leader_epoch, member.list_version, member.list_version + 1, (down,)))
+    nodes.frame("A", "E", order, NodeList(member.leader_epoch, member.list_version, member.list_version + 1, (down,)))
     assert member.isolated
     assert [] == nodes.texts("E")
 
