@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -21,25 +20,24 @@ def name() -> str:
 
 
 def test_who_asks_again_at_once_gets_it_after_who_waited(shared_domain: LocalDomain, name: str) -> None:
-    """Between two turns nobody else is in line; who is nearer to the leader must not be the faster one."""
+    """Who is nearer to the leader is not the faster one: each gives it back only when the other stands in line."""
+    turns = 20
     order: list[str] = []
-    begin = threading.Barrier(2)
 
-    def work(node: str) -> None:
+    def work(node: str, other: str) -> None:
         with shared_domain.connect(node) as session:
             lock = session.lock(name)
-            with lock:  # once before: both keep the line from here on
-                pass
-            begin.wait(PATIENCE_S)
-            for _ in range(20):
+            until = time.monotonic() + PATIENCE_S
+            for _ in range(turns):
                 with lock:
                     order.append(node)
+                    while order.count(other) < turns and other not in [one.node for one in lock.in_line()]:
+                        assert time.monotonic() < until, f"{other} does not come"
 
     with ThreadPoolExecutor(2) as pool:
-        for done in [pool.submit(work, node) for node in ("n1", "n2")]:
-            done.result(PATIENCE_S)
-    alternations = sum(one != other for one, other in itertools.pairwise(order))
-    assert alternations >= 10, f"{alternations} times it was the other's turn: {order}"
+        for done in [pool.submit(work, *nodes) for nodes in (("n1", "n2"), ("n2", "n1"))]:
+            done.result(2 * PATIENCE_S)
+    assert all(one != other for one, other in itertools.pairwise(order)), order
 
 
 def test_the_line_ends_when_nobody_has_used_it_for_a_while(
