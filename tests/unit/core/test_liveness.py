@@ -141,3 +141,19 @@ def test_who_is_about_to_be_declared_down_is_given_no_lease() -> None:
     trio.loses = lambda sender, receiver, message: False
     trio.run(3.0)
     assert trio.messages(AliveAck, leader, "D"), "it has come back as another"
+
+
+def test_who_is_silent_is_declared_down_the_moment_it_is_due() -> None:
+    """Not at the next look: D's last answer is heard at any moment between two looks, and nobody waits for the next."""
+    for wait in (0.01, 0.06, 0.11, 0.16):
+        trio = Trio.in_service(others="D")
+        (leader,) = trio.leaders
+        trio.run(wait)
+        trio.forget_the_past()
+        trio.run_until(lambda trio=trio, leader=leader: bool(trio.messages(Alive, "D", leader)))
+        trio.run(0.01)  # it arrives
+        heard = trio.now
+        trio.kill("D")
+        trio.run_until(lambda trio=trio: bool(trio.lines("node_down")))
+        timers = trio.engines[leader].parameters.timers
+        assert trio.now - heard < timers.lease + timers.margin + 0.01

@@ -464,8 +464,8 @@ class NameServer:
         if self.sequencer is not None and self.roster is not None:
             self.sequencer.tick()
             if now >= self._watch_at:
-                self._watch_at = now + self._timers.alive_interval
                 self.roster.watch()
+                self._watch_at = min(now + self._timers.alive_interval, self.roster.next_overdue())
                 if self.grants is not None and self.may_acknowledge:
                     self.grants.watch()
                 self._yield_to_pinned()

@@ -104,7 +104,11 @@ class RollCall:
 
     def overdue(self, node_id: tuple[str, int], now: float) -> bool:
         """Whether any lease this incarnation may have has ended by its own clock, whatever that clock is."""
-        return now - self.last_seen(node_id) > self._timers.lease + self._timers.margin
+        return now >= self.overdue_at(node_id)
+
+    def overdue_at(self, node_id: tuple[str, int]) -> float:
+        """When that will be, if nothing is heard of it until then."""
+        return self.last_seen(node_id) + self._timers.lease + self._timers.margin
 
     def answered_lately(self, node_id: tuple[str, int], now: float) -> bool:
         """Whether this incarnation itself has answered a call of this term, within a lease."""

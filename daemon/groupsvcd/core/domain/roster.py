@@ -10,6 +10,7 @@ It compares what it sees with what the directory says and orders the difference 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -212,6 +213,11 @@ class Roster:
                 self.order(NodeGone(name, incarnation))
         for node in others:
             self._watch_disk(node)
+
+    def next_overdue(self) -> float:
+        """When the next incarnation of which nothing is heard is down, or gone; those that are due by now are not it."""
+        nodes = [*((node.name, node.incarnation) for node in self._others_up()), *self.directory.nodes.not_gone()]
+        return min((at for node_id in nodes if (at := self.roll.overdue_at(node_id)) > self.turn.now), default=math.inf)
 
     def _others_up(self) -> list[Node]:
         return [node for node in self.directory.nodes.all() if node.name != self.turn.node and node.status == UP]
