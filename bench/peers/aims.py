@@ -23,7 +23,7 @@ SINGLE = (
     "([0036](decisions/0036-where-the-time-goes-beside-others.md))."
 )
 SILENT = (
-    "A silent node is due 2.5 s after its last answer, and the name server looks five times a second "
+    "A silent node is due 2.5 s after its last answer; then its end is ordered, held and told "
     "([0036](decisions/0036-where-the-time-goes-beside-others.md))."
 )
 
