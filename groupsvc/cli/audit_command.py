@@ -1,8 +1,12 @@
-"""``groupsvc audit``: any amount of event journals, checked on Spark. It asks no daemon."""
+"""``groupsvc audit``: any amount of event journals, checked on Spark. It asks no daemon.
+
+What it takes stands here, and what it does in ``groupsvc.spark.audit``, which no other command has to import.
+"""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .exit_codes import EXIT_CODES_TEXT, ExitCode
@@ -11,10 +15,11 @@ if TYPE_CHECKING:
     from .options import Commands
 
 
+MEMORY = "4g"
+
+
 def add(commands: Commands) -> None:
     """Add the parser of this command."""
-    from ..spark.audit.command import options  # imports no pyspark
-
     parser = commands.add_parser(
         "audit", help="check event journals of all nodes on Spark, and write a report",
         description="Check the event journals of all nodes of a domain on Spark, and write tables and a report.",
@@ -25,7 +30,26 @@ def add(commands: Commands) -> None:
     parser.set_defaults(command=_audit)
 
 
-def _audit(options: argparse.Namespace) -> ExitCode:
+def options(parser: argparse.ArgumentParser) -> None:
+    """Add what the command takes."""
+    parser.add_argument(
+        "journals", nargs="+", metavar="PATH",
+        help="directories with journals, segments, or histories of whole runs; also what Hadoop can read",
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where report and tables are written")
+    parser.add_argument("--apart", action="store_true", help="every PATH has the journals of a domain of its own")
+    parser.add_argument(
+        "--settled", action="store_true",
+        help="the domain was at rest when the journals ended: ask whether all have what anybody has",
+    )  # fmt: skip
+    parser.add_argument("--master", metavar="URL", help="of Spark (default: what spark-submit says, else local[*])")
+    parser.add_argument("--memory", default=MEMORY, metavar="SIZE", help="of the driver (default: %(default)s)")
+    parser.add_argument("--work", metavar="DIR", help="for tables meanwhile; on a cluster, where all workers reach it")
+    parser.add_argument("--json", action="store_true", help="print the summary as an object")
+    parser.add_argument("--quiet", action="store_true", help="do not tell what is being done")
+
+
+def _audit(chosen: argparse.Namespace) -> ExitCode:
     from ..spark.audit.command import run
 
-    return ExitCode(run(options))
+    return ExitCode(run(chosen))

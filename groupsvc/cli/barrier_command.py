@@ -129,6 +129,9 @@ def parties_of(options: argparse.Namespace) -> int:
     found = options.parties if options.expect is None else len(options.expect)
     if found is None:
         raise UsageError("how many have to come is missing: --parties N, or --expect NAMES")
+    if options.expect is not None and options.as_name not in options.expect:
+        who = f"--as {options.as_name} is none of them" if options.as_name else "which of them this is says --as NAME"
+        raise UsageError(f"--expect names who has to come ({', '.join(options.expect)}), and {who}")
     if not 1 <= found <= PROVIDERS_MAX:
         raise UsageError(f"--parties is {found}; it must be 1 to {PROVIDERS_MAX}")
     return int(found)
@@ -151,7 +154,15 @@ def _meet(options: argparse.Namespace, parties: int) -> Met | ExitCode:
             say(f"barrier {options.name!r}: the time was up just when others had come")
             return ExitCode.LATE
         _look_who_came(group, known)
-        return met_of(options.name, released, known, group.me.id)
+        met = met_of(options.name, released, known, group.me.id)
+    missing = missing_at(met, options.expect)
+    if not missing:
+        return met
+    if options.json:
+        print(json.dumps(met_object(met) | {"released": False, "missing": missing}, indent=2), flush=True)
+    came = ", ".join(provider.name for provider, _ in met.parties)
+    say(f"barrier {options.name!r} is broken: {came} came, and {', '.join(missing)} did not")
+    return ExitCode.BROKEN
 
 
 SOON_S = 0.001
@@ -168,6 +179,14 @@ def _look_who_came(group: Group, known: dict[str, Provider]) -> None:
 def met_of(name: str, released: Released, known: Mapping[str, Provider], me: str) -> Met:
     """A round as it is told."""
     return Met(name, released.round, tuple((_who(id, known), brought) for id, brought in released.payloads.items()), me)
+
+
+def missing_at(met: Met, expect: Sequence[str] | None) -> list[str]:
+    """Who was expected, and somebody else came in its place; all who expect the same find the same."""
+    came = {provider.name for provider, _ in met.parties}
+    if "" in came:  # a stranger to us, whose name was not told
+        return []
+    return [name for name in expect or () if name not in came]
 
 
 def _who(id: str, known: Mapping[str, Provider]) -> Provider:

@@ -58,7 +58,8 @@ def join(options: argparse.Namespace) -> ExitCode:
                 "domain": enrolled.domain, "address": address, "version": enrolled.version}  # fmt: skip
         print(json.dumps(said))
     else:
-        print(one_line(f"{name} is enrolled in domain {enrolled.domain}; its secret key is {secret}"))
+        which = "" if fresh else ", which was there already"
+        print(one_line(f"{name} is enrolled in domain {enrolled.domain}; its secret key is {secret}{which}"))
         print(one_line(f"it will be at {address} for the other nodes: look into {config}, then start it with"))
         print(f"\n    groupsvcd --config {config}")
     return ExitCode.OK

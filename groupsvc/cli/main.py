@@ -46,6 +46,13 @@ RUNNING = ("lock", "elect", "barrier")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     streams.make_usable()
     parser = whole_parser()
     typed, argv = cut(sys.argv[1:] if arguments is None else list(arguments))
@@ -75,8 +82,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except GroupServiceError as error:
         print(one_line(f"groupsvc: {explained(error, options)}"), file=sys.stderr)
         return code_of(error)
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:  # `groupsvc status | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..addresses import TCP, checked_address, is_wildcard, tcp_host_and_port
+from ..addresses import TCP, checked_address, is_loopback, is_wildcard, tcp_host_and_port
 from ..drivers.connection import DaemonConnection
 from ..errors import UsageError
 from ..tokens import Token
@@ -87,6 +87,10 @@ def _make(options: argparse.Namespace, connection: DaemonConnection) -> None:
     instead = ", instead of the one before" if made.replaced else ""
     text = f"a token for {made.node} of domain {made.domain}, until {until}, to be shown at {address}{instead}"
     print(one_line(text), file=sys.stderr)
+    if is_loopback(tcp_host_and_port(address)[0]):
+        print(
+            "that is an address of this machine for itself; for another one say --via tcp://HOST:PORT", file=sys.stderr
+        )
     print(line)
 
 
@@ -105,6 +109,10 @@ def _revoke(options: argparse.Namespace, connection: DaemonConnection) -> None:
         print(json.dumps({"node": done.node, "revoked": done.what, "version": done.version}))
     elif done.what == "token":
         print(one_line(f"the token of {done.node} is revoked; it had not been used"))
+    elif any(line.node == done.node and line.kind == "file" for line in connection.node_keys().lines):
+        here = f"[node_keys] of {connection.welcome.node}"
+        text = f"the key of {done.node} is not enrolled any more, but it stands in {here}"
+        print(one_line(f"{text}, and is heard until that line is taken out of all files, and they are loaded again"))
     else:
         print(one_line(f"the key of {done.node} is listed no more: the other nodes do not hear it any more"))
 

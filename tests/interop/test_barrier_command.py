@@ -69,6 +69,19 @@ def test_when_the_time_is_up_all_end_and_the_missing_is_named(shared_domain: Loc
         assert "" == patient.says()
 
 
+def test_nobody_else_counts_in_place_of_who_is_expected(shared_domain: LocalDomain, name: str) -> None:
+    """Two that call themselves anna, and bert does not come: the number is right, and nobody goes on."""
+    with ExitStack() as stack:
+        both = [
+            stack.enter_context(
+                Typed(shared_domain, "barrier", name, "--expect", "anna,bert", "--as", "anna", node=node)
+            )
+            for node in ("n1", "n2")
+        ]
+        assert [ExitCode.BROKEN, ExitCode.BROKEN] == [one.ends() for one in both]
+        assert all("anna, anna came, and bert did not" in one.complains() for one in both)
+
+
 def test_who_dies_at_the_barrier_breaks_it(shared_domain: LocalDomain, name: str) -> None:
     with come(shared_domain, name, "bert") as bert, come(shared_domain, name, "anna") as anna:
         has_come(shared_domain, name, "anna", "bert")

@@ -147,6 +147,9 @@ class Access:
         """The sentence for who may not, with what would allow it."""
         name = self.name_of(principal)
         who = "a program without a key" if name == EVERYBODY else name
+        if self.is_open:  # a first rule would forbid all others what it does not allow
+            text = f"{who} may not {_words(verb)}: as long as this node has no rules that is for root and the user of"
+            return f"{text} the daemon; rules ([[access]]) say who else may, and from the first one on who may do what"
         where = "" if verb == "admin" else f" in group {group!r}"
         groups = "" if verb == "admin" else f' groups = ["{group}"]'
         rule = f'[[access]] who = ["{name}"]{groups} may = ["{verb}"]'

@@ -63,7 +63,7 @@ def look_at_status(status: Status) -> list[Finding]:
         found.append(warn(NODES, f"{kind} {node.name} is {node.status}", advice))
     if len(away) > SHOWN_MAX:
         found.append(warn(NODES, f"and {len(away) - SHOWN_MAX} more are not up"))
-    if status.nodes and not away:
+    if status.nodes and not away and not status.suspended and status.name_server:  # else the list is an old one
         found.append(ok(NODES, f"all {len(status.nodes)} are up"))
     return found
 

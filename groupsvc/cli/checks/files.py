@@ -71,7 +71,12 @@ def look_at_socket(address: str) -> list[Finding]:
     mode = stat.S_IMODE(seen.st_mode)
     who = f"{path} (mode {mode:04o}) may be opened by {_who_may(seen, mode)}"
     if not os.access(path, os.R_OK | os.W_OK):
-        advice = f"become one of them: `usermod -aG {group_name(seen.st_gid)} USER`, and log in again"
+        group = group_name(seen.st_gid)
+        advice = (
+            "ask as one of them"
+            if group == "root"
+            else f"become one of them: `usermod -aG {group} USER`, and log in again"
+        )
         return [fail(SOCKET, f"{who}, and not by this user", advice)]
     if mode & 0o002:
         return [warn(SOCKET, who, f"chmod o-w {path}, unless everybody of this machine is to use it")]

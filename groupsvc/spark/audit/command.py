@@ -6,9 +6,9 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
+from ...cli.audit_command import options
 from ...errors import Failed, GroupServiceError
 from .job import AuditResult, audit
 
@@ -16,26 +16,6 @@ SOUND, FAILED, CONTRADICTION = 0, 4, 11
 """Exit codes; the same as those of ``groupsvc journal check``."""
 
 SHOWN_MAX = 20
-MEMORY = "4g"
-
-
-def options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
-    parser.add_argument(
-        "journals", nargs="+", metavar="PATH",
-        help="directories with journals, segments, or histories of whole runs; also what Hadoop can read",
-    )  # fmt: skip
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where report and tables are written")
-    parser.add_argument("--apart", action="store_true", help="every PATH has the journals of a domain of its own")
-    parser.add_argument(
-        "--settled", action="store_true",
-        help="the domain was at rest when the journals ended: ask whether all have what anybody has",
-    )  # fmt: skip
-    parser.add_argument("--master", metavar="URL", help="of Spark (default: what spark-submit says, else local[*])")
-    parser.add_argument("--memory", default=MEMORY, metavar="SIZE", help="of the driver (default: %(default)s)")
-    parser.add_argument("--work", metavar="DIR", help="for tables meanwhile; on a cluster, where all workers reach it")
-    parser.add_argument("--json", action="store_true", help="print the summary as an object")
-    parser.add_argument("--quiet", action="store_true", help="do not tell what is being done")
 
 
 def run(chosen: argparse.Namespace) -> int:

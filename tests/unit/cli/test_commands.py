@@ -14,6 +14,7 @@ from groupsvc.cli.dev import _introduction
 from groupsvc.cli.exit_codes import EXIT_CODES_TEXT, ExitCode
 from groupsvc.testing.scripted_daemon import Script, ScriptedDaemon
 from groupsvc.wire.client_messages import AnyClientRequest, Done, GroupRecord, HandOverAsk, Problem, Statistics, Status
+from groupsvc.wire.enrolment_messages import NodeKeyLine, NodeKeysAre, RevokeAsk, Revoked
 from groupsvc.wire.table_lines import NodeStatus
 
 NODES = (
@@ -222,3 +223,20 @@ def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--version"])
     assert ended.value.code == ExitCode.OK
     assert capsys.readouterr().out.startswith("groupsvc ")
+
+
+@pytest.mark.parametrize(
+    "kind,words",
+    [("key", "the other nodes do not hear it any more"), ("file", "is heard until that line is taken out")],
+)
+def test_what_is_revoked_and_stands_in_a_file_is_still_heard(
+    kind: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def answer(request: AnyClientRequest) -> Revoked | NodeKeysAre:
+        if isinstance(request, RevokeAsk):
+            return Revoked(request.id, request.node, "key", 7)
+        other = "n4" if kind == "file" else "n5"
+        return NodeKeysAre(request.id, 0, (NodeKeyLine(other, "file", "x" * 40),))
+
+    assert run(answer, "token", "--revoke", "n4") == ExitCode.OK
+    assert words in capsys.readouterr().out

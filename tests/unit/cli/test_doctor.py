@@ -75,14 +75,15 @@ def test_the_configuration_is_judged_as_the_daemon_judges_it(tmp_path: Path) -> 
     assert "--check-config" in found[0].advice
 
 
-def test_a_node_whose_own_key_is_not_listed_is_told_so(tmp_path: Path) -> None:
+def test_a_node_whose_own_key_stands_in_no_file_is_not_told_to_write_it_there(tmp_path: Path) -> None:
+    """It was enrolled; what stands in files nobody can revoke."""
     file = tmp_path / "n1.key"
     file.write_text("")
     file.chmod(0o600)
     found = configuration.look_at_keys(judged(key_file=str(file), node_keys={"n2": ["a", "b"]}))
-    assert [("keys", "OK"), ("keys", "WARN"), ("keys", "WARN")] == levels(found)
+    assert [("keys", "OK"), ("keys", "OK"), ("keys", "WARN")] == levels(found)
     assert "mode 0600" in found[0].text
-    assert "n1 itself is not in [node_keys]" in found[1].text
+    assert "n1 itself stands in no file here" in found[1].text
     assert "two keys are accepted for n2" in found[2].text
 
 

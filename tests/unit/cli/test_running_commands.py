@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -135,7 +136,23 @@ def test_every_reason_has_words(why: str) -> None:
 
 def test_how_many_it_takes_is_said_once() -> None:
     assert 3 == barriers.parties_of(argparse.Namespace(parties=3, expect=None))
-    assert 2 == barriers.parties_of(argparse.Namespace(parties=None, expect=("a", "b")))
-    assert 2 == barriers.parties_of(argparse.Namespace(parties=2, expect=("a", "b")))
+    assert 2 == barriers.parties_of(argparse.Namespace(parties=None, expect=("a", "b"), as_name="a"))
+    assert 2 == barriers.parties_of(argparse.Namespace(parties=2, expect=("a", "b"), as_name="b"))
     with pytest.raises(UsageError):
         barriers.parties_of(argparse.Namespace(parties=10_001, expect=None))
+
+
+@pytest.mark.parametrize(
+    "name,words", [(None, "which of them this is says --as NAME"), ("c", "--as c is none of them")]
+)
+def test_who_expects_others_is_one_of_them(name: str | None, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        barriers.parties_of(argparse.Namespace(parties=None, expect=("a", "b"), as_name=name))
+
+
+def test_an_interrupt_before_the_command_has_begun_is_an_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["groupsvc.cli.main"], "whole_parser", interrupted)
+    assert 130 == main(["status"])

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from groupsvcd.core.access import EVERYBODY, TRUSTED, UNKNOWN, VERBS, Access, Principal, Rule, Verb, Who
+from groupsvcd.core.access import EVERYBODY, OPEN, TRUSTED, UNKNOWN, VERBS, Access, Principal, Rule, Verb, Who
 from groupsvcd.core.audit import RECORDS_PER_S, Audit
 
 ALICE = Principal(uid=1000, gids=frozenset({1000, 27}))
@@ -80,6 +80,12 @@ def test_a_refusal_says_what_would_allow_it() -> None:
     assert '[[access]] who = ["user:alice"] groups = ["db-1"] may = ["create"]' in text
     assert "user:1001" in RULES.refusal(BOB, "send", "db-1")
     assert '[[access]] who = ["key:reports"] may = ["admin"]' in RULES.refusal(REPORTS, "admin")
+
+
+def test_where_there_are_no_rules_nobody_is_told_to_write_one_that_locks_others_out() -> None:
+    text = OPEN.refusal(ALICE, "admin")
+    assert "as long as this node has no rules that is for root and the user of the daemon" in text
+    assert "who =" not in text
 
 
 def test_a_flood_of_records_is_counted_and_not_written() -> None:

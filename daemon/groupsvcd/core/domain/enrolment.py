@@ -153,7 +153,12 @@ class Enrolment:
             nonlocal was
             was = present
             if present is None:
-                return Problem(ask.id, "failed", "refused", f"the domain lists neither a token nor a key of {ask.node}")
+                text = f"the domain lists neither a token nor a key of {ask.node}"
+                if ask.node in self.door().in_file:
+                    text += (
+                        f"; one stands in [node_keys] of {self.turn.node}: take it out of all files, and reload them"
+                    )
+                return Problem(ask.id, "failed", "refused", text)
             return ""
 
         def deed(line: str, version: int) -> Deed:
@@ -188,10 +193,10 @@ class Enrolment:
 
     def _problem_with_node(self, node: str, door: Door) -> str:
         entry = self._member.nodes.get(node)
-        if node in door.in_file:
-            return f"the key of {node} stands in [node_keys] of {self.turn.node}; take it out there first"
         if node in door.voters:
             return f"{node} is a voter; keys of voters stand in [node_keys] of all nodes"
+        if node in door.in_file:
+            return f"the key of {node} stands in [node_keys] of {self.turn.node}; take it out there first"
         if entry is not None and entry.status == UP:
             return f"{node} is up, at {entry.address}; a new node needs another name, or stop that one"
         return ""

@@ -215,7 +215,7 @@ class Roster:
             self._watch_disk(node)
 
     def next_overdue(self) -> float:
-        """When the next incarnation of which nothing is heard is down, or gone; those that are due by now are not it."""
+        """When the next incarnation of which nothing is heard is down, or gone; of those that are not due already."""
         nodes = [*((node.name, node.incarnation) for node in self._others_up()), *self.directory.nodes.not_gone()]
         return min((at for node_id in nodes if (at := self.roll.overdue_at(node_id)) > self.turn.now), default=math.inf)
 
