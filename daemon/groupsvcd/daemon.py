@@ -15,10 +15,12 @@ import os
 import random
 import resource
 import signal
+import sqlite3
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NoReturn
 
 import zmq
 
@@ -118,6 +120,10 @@ class Daemon:
             try:
                 store.write([NodeRecord(self.incarnation, stored.domain)])
             except Exception as error:
+                if _is_io_error(error):
+                    text = "writing to the state directory failed (%s); stopping at once"
+                    log.critical(text, error, extra=event("disk_failed", reason=str(error)))
+                    _end_without_a_sync()
                 raise StateRefused(f"state directory {config.state_directory} cannot be written: {error}") from None
         measured = measured_priority(config.state_directory)
         parameters = config.parameters(measured=measured, started_ms=started_us // 1_000)
@@ -343,8 +349,7 @@ class Daemon:
         reactor.close(exit_code)
         log.info("ended with exit code %d", exit_code, extra=event("ended", exit_code=exit_code))
         if exit_code == EXIT_DISK:
-            logging.shutdown()
-            os._exit(EXIT_DISK)  # closing the database would sync once more what must not be tried again
+            _end_without_a_sync()
         return exit_code
 
     # --- Asked from outside ---
@@ -385,6 +390,17 @@ def _of_events(events: EventWriter) -> EventJournalStatistics:
     return EventJournalStatistics(
         lines_written=events.lines_written, lines_lost=events.lines_lost, bytes_waiting=events.bytes_waiting
     )
+
+
+def _end_without_a_sync() -> NoReturn:
+    """A sync has failed, and closing the database would sync once more what must not be tried again."""
+    logging.shutdown()
+    os._exit(EXIT_DISK)
+
+
+def _is_io_error(error: Exception) -> bool:
+    """Whether the disk itself says so; with a full one, or a file that may not be written, it does not."""
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR
 
 
 def _is_full(directory: Path | None) -> bool:

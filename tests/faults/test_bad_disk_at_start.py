@@ -1,4 +1,4 @@
-"""A daemon that is started while its disk is full: it ends, and who supervises it tries again, until there is room."""
+"""A daemon that is started while its disk is full, or fails: it ends, and who supervises it tries again."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from groupsvcd.io.reactor import EXIT_DISK
 from .nemeses.storage_base import StorageNemesis
 from .nemeses.storage_room import fill
 from .nemesis import Scene
+from .shims import library
+from .sync_orders import SyncOrders
 from .wires import Missing, need_root
 
 ENDS_S = 30.0
@@ -50,10 +52,34 @@ def test_a_start_on_a_full_disk_is_tried_again_and_succeeds_when_there_is_room(d
     domain.kill("n1")
     fill(ballast)
     domain.restart("n1", wait=False)
-    until = time.monotonic() + ENDS_S
-    while domain.exit_code("n1") is None and time.monotonic() < until:
-        time.sleep(0.05)
-    assert EXIT_DISK == domain.exit_code("n1")
+    assert EXIT_DISK == _ended(domain)
     assert "the disk of the state directory is full" in domain.logs("n1")
     ballast.unlink()
     domain.restart("n1")
+
+
+def test_a_sync_that_fails_at_the_start_is_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S3, as later: exit code 5, and no sync behind the one that failed. It was 4, and the database was closed."""
+    disk = SyncOrders(tmp_path / "orders")
+    try:
+        monkeypatch.setenv("LD_PRELOAD", str(library("sync_shim", tmp_path)))
+    except Missing as missing:
+        pytest.skip(str(missing))
+    monkeypatch.setenv("GSF_SYNC_ORDERS", str(disk.path))
+    with LocalDomain(nodes=1, directory=tmp_path / "domain") as domain:
+        domain.kill("n1")
+        disk.fail()
+        domain.restart("n1", wait=False)
+        assert EXIT_DISK == _ended(domain)
+        assert 1 == disk.failed
+        assert "writing to the state directory failed" in domain.logs("n1")
+        disk.obey_the_disk()
+        domain.restart("n1")
+    disk.close()
+
+
+def _ended(domain: LocalDomain) -> int | None:
+    until = time.monotonic() + ENDS_S
+    while domain.exit_code("n1") is None and time.monotonic() < until:
+        time.sleep(0.05)
+    return domain.exit_code("n1")
