@@ -396,7 +396,7 @@ APPLICATIONS = (
     Planted(
         "app-down-is-gone", "who failed with its node is out at once", "it held something alone, and does not know yet",
         ("L6",), ((rules.Rules, "exclusive", property_of(lambda self: False)),),
-        faults=("kill", "kill-group-leader"), stage=EXCLUSIVE, first_seed=19,
+        faults=("kill", "kill-group-leader"), stage=EXCLUSIVE, first_seed=39,
     ),
     Planted(
         "app-checkpoint-without-a-row", "a checkpoint has all rows but one", "who begins with it lacks that row",

@@ -201,7 +201,7 @@ DOMAIN = (
         "holds-below-promise", "a server goes on holding for the leader it promised to refuse",
         "stable entries are lost", (*LOST, "L3"),
         ((server.Server, "on_order", _hold_below_promise), (server.Server, "say_held", _say_held_below_promise)),
-        first_seed=50,
+        first_seed=161,
     ),
     Planted(
         "one-copy-is-stable", "stable as soon as the leader has it", "acknowledged, then lost",

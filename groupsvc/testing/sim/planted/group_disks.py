@@ -75,7 +75,7 @@ GROUP_DISKS = (
     Planted(
         "group-store-without-checksums", "nobody looks whether a record is what was written", "wrong entry delivered",
         (*LOST, "B1"), ((Log, "picture", always(_without_checksums)),),
-        faults=("group-bit-flip", "group-truncate", "group-power-loss"), stage=ON_DISKS, first_seed=17,
+        faults=("group-bit-flip", "group-truncate", "group-power-loss"), stage=ON_DISKS, first_seed=33,
     ),
     Planted(
         "group-syncs-again", "a failed sync is tried again", "acknowledged, and on no disk",

@@ -166,7 +166,7 @@ GROUP_STREAMS = (
         "entries of a log that is no more",
         ("V2", "B4", "B6", "S1"), ((receiver.Receiver, "follow", always(_follow_any_epoch)),),
         faults=("isolate-group-leader", "pause-group-leader", "group-stale-tail"),
-        stage=attrs.evolve(LOSSY, weather=LATE), first_seed=191,
+        stage=attrs.evolve(LOSSY, weather=LATE), first_seed=241,
     ),
     Planted(
         "group-server-keeps-the-old-view", "a server opens a log and not the view it is of", "who counts is not agreed",
@@ -177,7 +177,7 @@ GROUP_STREAMS = (
         "group-receiver-begins-with-the-view", "a receiver goes on with the first entry of a view, whatever it missed",
         "nodes that go from view to view together have not delivered the same",
         ("V5",), ((receiver.Receiver, "on_beat", always(_begin_with_the_view)),),
-        faults=("lost-multicasts", "kill-group-leader", "churn"), stage=LOSSY, first_seed=27,
+        faults=("lost-multicasts", "kill-group-leader", "churn"), stage=LOSSY, first_seed=36,
     ),
     Planted(
         "group-receiver-keeps-the-dead", "a receiver does not take the dead off its list", "lists differ",
