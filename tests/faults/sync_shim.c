@@ -1,7 +1,8 @@
 /* A disk that can be given orders: loaded into a daemon, it stands before fsync and fdatasync.
  *
  * The orders are 32-bit numbers in a file that both sides have mapped (sync_orders.py has the other side). What a sync
- * does is so decided at the moment of the sync, by whoever holds the orders, and what came of it is counted there.
+ * does is so decided at the moment of the sync, by whoever holds the orders, and what came of it is counted there. Only
+ * a delay ends with its order: else a disk would still be slow after everybody was told that it is well.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,6 +22,8 @@ struct orders {
     int32_t failed;   /* of these: were answered EIO */
 };
 
+#define SLICE_MS 10 /* a disk that is well again keeps nobody waiting any longer than this */
+
 static volatile struct orders *orders;
 
 __attribute__((constructor)) static void take_orders(void) {
@@ -37,9 +40,10 @@ static int obey(long number, int fd) {
     if (orders != NULL) {
         __atomic_add_fetch(&orders->calls, 1, __ATOMIC_SEQ_CST);
         if (orders->delay_ms > 0) {
-            struct timespec pause = {orders->delay_ms / 1000, orders->delay_ms % 1000 * 1000000L};
+            const struct timespec pause = {0, SLICE_MS * 1000000L};
             __atomic_add_fetch(&orders->delayed, 1, __ATOMIC_SEQ_CST);
-            nanosleep(&pause, NULL);
+            for (int32_t left = orders->delay_ms; left > 0 && orders->delay_ms > 0; left -= SLICE_MS)
+                nanosleep(&pause, NULL);
         }
         if (orders->fails) {
             __atomic_add_fetch(&orders->failed, 1, __ATOMIC_SEQ_CST);
