@@ -136,14 +136,21 @@ def look_at_keys(judged: Judged) -> list[Finding]:
         return [ok(KEYS, NO_KEYS)]
     found = [_pair(file, content)]
     if content["node"] not in content["node_keys"]:
-        # No voter, or the file were no good. Advice to list it could do harm: what stands in files nobody can revoke.
-        text = f"the key of {content['node']} itself stands in no file here: that is so with nodes that were enrolled"
-        found.append(ok(KEYS, f"{text}, and `groupsvc token --list` shows them"))
+        found.append(_not_listed(content["node"], is_voter=content["voter"]))
     twice = sorted(name for name, keys in content["node_keys"].items() if len(keys) > 1)
     if twice:
         text = f"two keys are accepted for {', '.join(twice)}"
         found.append(warn(KEYS, text, "when the change of key is done, remove the old one on every node"))
     return found
+
+
+def _not_listed(node: str, *, is_voter: bool) -> Finding:
+    """To advise that the key of an enrolled node is listed would do harm: what stands in files nobody can revoke."""
+    if is_voter:
+        text = f"the key of {node} itself is not in [node_keys] of its own file"
+        return warn(KEYS, text, "the table is the same on every node: see that the others have it, and add it here")
+    text = f"the key of {node} itself stands in no file here: that is so with nodes that were enrolled"
+    return ok(KEYS, f"{text}, and `groupsvc token --list` shows them")
 
 
 def _insecure() -> Finding:

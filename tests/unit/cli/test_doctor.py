@@ -80,11 +80,13 @@ def test_a_node_whose_own_key_stands_in_no_file_is_not_told_to_write_it_there(tm
     file = tmp_path / "n1.key"
     file.write_text("")
     file.chmod(0o600)
-    found = configuration.look_at_keys(judged(key_file=str(file), node_keys={"n2": ["a", "b"]}))
+    found = configuration.look_at_keys(judged(key_file=str(file), node_keys={"n2": ["a", "b"]}, voter=False))
     assert [("keys", "OK"), ("keys", "OK"), ("keys", "WARN")] == levels(found)
     assert "mode 0600" in found[0].text
     assert "n1 itself stands in no file here" in found[1].text
     assert "two keys are accepted for n2" in found[2].text
+    found = configuration.look_at_keys(judged(key_file=str(file), node_keys={"n2": ["a"]}, voter=True))
+    assert ("keys", "WARN") == levels(found)[1], "keys of voters stand in all files"
 
 
 def test_no_keys_are_well_on_one_machine_and_worth_a_look_beyond() -> None:

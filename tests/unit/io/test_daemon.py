@@ -142,7 +142,7 @@ def test_an_option_of_the_domain_is_done_at_once_and_after_a_restart(start: Star
         while (line := _option(connection, "log_level")).version != version:
             assert time.monotonic() < until
         assert ("error", "domain") == (line.value, line.source)
-    daemon.process.kill()
+    daemon.process.terminate()  # what waits for the disk is written; who is killed is told again by the domain
     daemon.ended()
     daemon = start(text)
     with _connected_soon(daemon) as connection:
