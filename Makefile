@@ -14,12 +14,12 @@ MINUTES ?= 10
 # The tests start daemons and commands by the hundred: of modules that are compiled once each is up in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests without sockets and clocks: as many at a time as there are cores.
+# Tests without sockets and clocks.
 CALM := tests/golden tests/property tests/sim tests/unit/core tests/unit/wire
 
-# The others start processes, and most of their time they wait: one more at a time than there are cores. What is marked
-# "alone" demands something of the clock, and comes when all else is done.
-WAITING := $(shell echo $$(($(JOBS) + 1)))
+# As many at a time as there are cores. The others start processes and wait for them, so one more at a time would be quicker,
+# and red whenever a daemon is kept from its core for a second. What is marked "alone" demands something of the clock, and comes
+# when all else is done.
 
 # Tests with a real Spark, one kind of session each.
 SPARKS := tests/spark/test_local.py tests/spark/test_cluster.py tests/spark/test_connect.py
@@ -95,7 +95,7 @@ man: $(STAMP) ## the man pages, in build/man
 
 test: check tools ## check, then every test, those with Spark last
 	$(BIN)/python -m pytest $(CALM) --numprocesses $(JOBS) --dist worksteal
-	$(BIN)/python -m pytest $(OTHERS) -m 'not alone' --numprocesses $(WAITING) --dist worksteal
+	$(BIN)/python -m pytest $(OTHERS) -m 'not alone' --numprocesses $(JOBS) --dist worksteal
 	$(BIN)/python -m pytest $(OTHERS) -m alone
 	@$(MAKE) --no-print-directory spark
 
