@@ -17,16 +17,14 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests without sockets and clocks.
 CALM := tests/golden tests/property tests/sim tests/unit/core tests/unit/wire
 
-# As many at a time as there are cores. The others start processes and wait for them, so one more at a time would be quicker,
-# and red whenever a daemon is kept from its core for a second. What is marked "alone" demands something of the clock, and comes
-# when all else is done.
-
 # Tests with a real Spark, one kind of session each.
 SPARKS := tests/spark/test_local.py tests/spark/test_cluster.py tests/spark/test_connect.py
 
 # The audit is younger than the rest and not fast enough for every test run; it has a target of its own until it is.
 AUDIT := tests/spark/test_audit.py
 
+# The others start processes and wait for them. One more at a time than there are cores would be quicker, and red whenever a
+# daemon is kept from its core for a second. What is marked "alone" demands something of the clock, and comes when all else is done.
 OTHERS := tests $(CALM:%=--ignore=%) $(SPARKS:%=--ignore=%) --ignore=$(AUDIT) --ignore=tests/tidy
 
 VENV := .venv
