@@ -211,20 +211,21 @@ class TestWaitersLeaveNoTrace:
         """Ctrl-C anywhere: while it is let in, while it waits."""
         program = """
 session = groupsvc.connect(address)
-print("in", flush=True)
+said = "in"
 while True:
     try:
-        if sys.stdin.readline() == "end\\n":
-            break
+        print(said, flush=True)
+        sys.stdin.readline()
+        print("acquires", flush=True)
         session.lock(name).acquire()
     except KeyboardInterrupt:
-        print("interrupted", flush=True)
-threading.Event().wait()
+        said = "interrupted"
 """
         with Program(program, shared_domain.address("n2"), name) as waiter:
             assert "in" == waiter.says()
             for pause in (0.0, 0.002, 0.01, 0.3):
                 waiter.tell("acquire")
+                assert "acquires" == waiter.says()
                 time.sleep(pause)
                 os.kill(waiter.pid, signal.SIGINT)
                 assert "interrupted" == waiter.says()
