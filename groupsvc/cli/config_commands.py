@@ -139,6 +139,8 @@ def _unset(options: argparse.Namespace) -> ExitCode:
 
 def _decide(options: argparse.Namespace, value: str) -> ExitCode:
     with _connected(options) as connection:
+        if value:  # a daemon would name it as it is called on the wire; and what is no option any more may be unset
+            _line(connection.options(), options.key)
         decided = _decided(connection, OPTION_PREFIX + options.key, value, options.if_version)
     said: dict[str, Any] = {"key": options.key, "value": decided.value, "version": decided.version}
     if options.json:

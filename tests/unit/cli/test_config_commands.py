@@ -119,6 +119,15 @@ def test_a_value_that_will_not_do_is_a_mistake(capsys: pytest.CaptureFixture[str
     assert "is none of debug, info" in capsys.readouterr().err
 
 
+def test_set_of_what_is_no_option_is_a_mistake_with_a_hint_and_nothing_is_set(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    domain = Domain()
+    assert ExitCode.USAGE == domain.run("set", "loglevel", "info")
+    assert "there is no option loglevel; did you mean log_level?" in capsys.readouterr().err
+    assert not any(isinstance(request, ConfigSet) for request in domain.asked)
+
+
 def test_unset_leaves_it_to_the_nodes(capsys: pytest.CaptureFixture[str]) -> None:
     domain = Domain()
     assert ExitCode.OK == domain.run("unset", "log_level")
