@@ -18,14 +18,11 @@ unexport PYTHONDONTWRITEBYTECODE
 CALM := tests/golden tests/property tests/sim tests/unit/core tests/unit/wire
 
 # Tests with a real Spark, one kind of session each.
-SPARKS := tests/spark/test_local.py tests/spark/test_cluster.py tests/spark/test_connect.py
-
-# The audit is younger than the rest and not fast enough for every test run; it has a target of its own until it is.
-AUDIT := tests/spark/test_audit.py
+SPARKS := tests/spark/test_local.py tests/spark/test_cluster.py tests/spark/test_connect.py tests/spark/test_audit.py
 
 # The others start processes and wait for them. One more at a time than there are cores would be quicker, and red whenever a
 # daemon is kept from its core for a second. What is marked "alone" demands something of the clock, and comes when all else is done.
-OTHERS := tests $(CALM:%=--ignore=%) $(SPARKS:%=--ignore=%) --ignore=$(AUDIT) --ignore=tests/tidy
+OTHERS := tests $(CALM:%=--ignore=%) $(SPARKS:%=--ignore=%) --ignore=tests/tidy
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -42,7 +39,7 @@ HAS_TOOLS := command -v ip && command -v nft && command -v zsh && command -v fis
 GET_TOOLS := $(GET) iproute2 nftables zsh fish groff man-db systemd linux-libc-dev e2fsprogs chromium >/dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test spark audit audit-scale check docs man format sim scale bench bench-peers fuzz faults kills soak fresh systemd install deb clean
+.PHONY: help demo test spark audit-scale check docs man format sim scale bench bench-peers fuzz faults kills soak fresh systemd install deb clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,9 +97,6 @@ test: check tools ## check, then every test, those with Spark last
 # A process for each kind of Spark session: there is one JVM in a process, and it remembers the first.
 spark: $(SPARK) java ## the tests with Spark alone: pyspark, and for root Java, are installed for them
 	@for file in $(SPARKS); do $(BIN)/python -m pytest $$file || exit 1; done
-
-audit: $(SPARK) java ## the tests of groupsvc audit, which make test leaves out so far: a quarter of an hour
-	@$(BIN)/python -m pytest $(AUDIT)
 
 audit-scale: $(SPARK) java ## an audit of many made lines, timed: make audit-scale EVENTS=10000000
 	@$(BIN)/python -m bench.audit_scale --events $(EVENTS) --ledger docs/ledger/audit.ndjson

@@ -15,6 +15,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from groupsvc.testing.made_journals import PLANTS, Shape, make_journals
 
 LIMITS_S = {"parquet": 360.0, "lines": 600.0}
 """Promised for ten million lines on two cores; for fewer in proportion."""
+
+EACH_MAX = 10
+"""A plant breaks its rule at five nodes at most, and some break another one, too; more of one rule is invented."""
 
 FULL = 10_000_000
 MEMORY = "4g"
@@ -76,7 +80,8 @@ def _one(place: Path, directory: Path) -> int:
 
     began = time.monotonic()
     builder = SparkSession.builder.master("local[2]").appName("audit").config("spark.driver.memory", MEMORY)
-    builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.log.level", "ERROR")
     spark = builder.config("spark.driver.host", "127.0.0.1").getOrCreate()
     started = time.monotonic()
     jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())
@@ -86,7 +91,8 @@ def _one(place: Path, directory: Path) -> int:
 
     result = audit(spark, [place], directory / "out", settled=True, work=str(directory / "work"), progress=tell)
     seconds = time.monotonic() - started
-    found = {one.invariant for one in result.violations}
+    count = Counter(one.invariant for one in result.violations)
+    found = set(count)
     status = Path(f"/proc/{jvm}/status").read_text().split("VmHWM:")[1].split()[0]
     told = {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "lines": result.findings.lines,
@@ -94,7 +100,8 @@ def _one(place: Path, directory: Path) -> int:
         "parts": result.findings.seconds, "jvm_peak_mib": int(status) // 1024,
         "python_peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, "heap": MEMORY,
         "all_found": found >= set(PLANTS), "missed": sorted(set(PLANTS) - found),
-        "invented": sorted(found - set(PLANTS)), "violations": len(result.violations),
+        "invented": sorted(rule for rule in count if rule not in PLANTS or count[rule] > EACH_MAX),
+        "violations": len(result.violations),
     }  # fmt: skip
     spark.stop()
     print(json.dumps(told), flush=True)

@@ -6,7 +6,6 @@ What it takes stands here, and what it does in ``groupsvc.spark.audit``, which n
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .exit_codes import EXIT_CODES_TEXT, ExitCode
@@ -36,7 +35,10 @@ def options(parser: argparse.ArgumentParser) -> None:
         "journals", nargs="+", metavar="PATH",
         help="directories with journals, segments, or histories of whole runs; also what Hadoop can read",
     )  # fmt: skip
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where report and tables are written")
+    parser.add_argument(
+        "--out", required=True, metavar="DIR",
+        help="where report and tables are written; on a cluster, an address that all workers reach",
+    )  # fmt: skip
     parser.add_argument("--apart", action="store_true", help="every PATH has the journals of a domain of its own")
     parser.add_argument(
         "--settled", action="store_true",
@@ -44,7 +46,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--master", metavar="URL", help="of Spark (default: what spark-submit says, else local[*])")
     parser.add_argument("--memory", default=MEMORY, metavar="SIZE", help="of the driver (default: %(default)s)")
-    parser.add_argument("--work", metavar="DIR", help="for tables meanwhile; on a cluster, where all workers reach it")
+    parser.add_argument("--work", metavar="DIR", help="for tables meanwhile; on a cluster, an address as for --out")
     parser.add_argument("--json", action="store_true", help="print the summary as an object")
     parser.add_argument("--quiet", action="store_true", help="do not tell what is being done")
 

@@ -15,8 +15,9 @@ from bench.spark_session import QUIET, end_jvm, session, why_not
 
 __all__ = ["QUIET", "end_jvm", "environment", "needs_spark", "session"]
 
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a JVM that lives for a minute: to compile its code well would cost more than it saves."""
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m"
+"""For a JVM that lives for a minute: to compile its code well would cost more than it saves. What is compiled simply is
+held in 48 MB unless one asks for more, and once they are full nothing is compiled any more."""
 
 needs_spark = [
     pytest.mark.skipif(why_not() is not None, reason=why_not() or ""),

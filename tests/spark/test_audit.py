@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import groupsvc.spark.audit
 from groupsvc.spark.audit import AuditResult, audit
 from groupsvc.spark.audit.auditing import CHECKS
 from groupsvc.testing.made_journals import PLANTS, Shape, make_journals
@@ -254,21 +255,21 @@ def test_everything_that_is_asked_was_asked_of_something(audited: AuditResult) -
 
 
 def test_tables_and_summary_are_there_for_programs(spark: Any, audited: AuditResult) -> None:
-    summary = json.loads((audited.out / "summary.json").read_text())
+    summary = json.loads((Path(audited.out) / "summary.json").read_text())
     assert not summary["sound"]
     assert set(PLANTS) <= set(summary["violations"])
     assert {"ballots", "barriers, the last to come"} <= set(summary["latencies"])
-    violations = spark.read.parquet(str(audited.out / "violations"))
+    violations = spark.read.parquet(str(Path(audited.out) / "violations"))
     assert len(audited.violations) == violations.count()
     assert {"availability", "leaderships", "fail_overs", "rates", "default_votes"} <= {
-        path.name for path in audited.out.iterdir()
+        path.name for path in Path(audited.out).iterdir()
     }
-    shares = [row["availability"] for row in spark.read.parquet(str(audited.out / "availability")).collect()]
+    shares = [row["availability"] for row in spark.read.parquet(str(Path(audited.out) / "availability")).collect()]
     assert all(share is None or 0.0 <= share <= 1.0 for share in shares)
 
 
 def test_the_report_needs_no_network(audited: AuditResult) -> None:
-    page = (audited.out / "report.html").read_text()
+    page = (Path(audited.out) / "report.html").read_text()
     assert not [word for word in ("http://", "https://", "<script", "<link", "@import", "url(") if word in page]
     assert page.count("<svg") >= 4
 
@@ -284,7 +285,7 @@ def test_the_report_is_seen_in_a_browser(audited: AuditResult, tmp_path: Path) -
     flags = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
     flags += " --disable-component-update --disable-sync --hide-scrollbars --window-size=1200,2400"
     command = [CHROMIUM, *flags.split(), f"--user-data-dir={tmp_path / 'profile'}", f"--screenshot={shot}"]
-    done = subprocess.run([*command, (audited.out / "report.html").as_uri()], capture_output=True, timeout=90)
+    done = subprocess.run([*command, (Path(audited.out) / "report.html").as_uri()], capture_output=True, timeout=90)
     assert shot.exists(), done.stderr.decode(errors="replace")[-500:]
     assert (1200, 2400) == _size(shot.read_bytes())
     assert len(_colours(shot.read_bytes())) > 20
@@ -313,3 +314,17 @@ def test_the_command_says_what_is_wrong_with_its_input(spark: Any, tmp_path: Pat
     assert "there are no journals in" in capsys.readouterr().err
     assert 2 == main(["audit", str(tmp_path / "nothing"), "--out", str(tmp_path / "out"), "--quiet"])
     assert "there is no file or directory" in capsys.readouterr().err
+
+
+def test_spark_submit_runs_it_and_hands_on_its_exit_code(root: Path, tmp_path: Path) -> None:
+    """SPK-06: the summary on standard output, the verdict as the exit code."""
+    from .standalone import HOME
+
+    program = Path(groupsvc.spark.audit.__file__).parent / "__main__.py"
+    submit = [str(HOME / "bin/spark-submit"), "--master", "local[2]", "--conf", "spark.driver.host=127.0.0.1"]
+    command = [*submit, str(program), str(root / "made" / "batch"), "--out", str(tmp_path / "out"), "--json"]
+    with environment():
+        done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+    assert 0 == done.returncode, done.stderr[-2_000:]
+    assert json.loads(done.stdout)["sound"]
+    assert "asking" in done.stderr  # it tells what it does

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -11,8 +12,11 @@ from typing import Any
 
 import pytest
 
+from groupsvc.errors import UsageError
 from groupsvc.spark import Fenced, barrier_task, embedded
+from groupsvc.spark.audit import audit
 from groupsvc.testing import LocalDomain
+from groupsvc.testing.made_journals import Shape, make_journals
 
 from .spark_sessions import environment, needs_spark, session
 
@@ -162,3 +166,17 @@ def test_a_daemon_beside_the_driver_for_all_executors(spark: Any) -> None:
 
         found = spark.sparkContext.parallelize(range(4), 4).mapPartitions(work).collect()
         assert [(True, "from 0")] * 4 == found
+
+
+def test_an_audit_on_workers_writes_only_where_all_of_them_reach(spark: Any, tmp_path: Path) -> None:
+    """SPK-06: what each worker wrote where it runs nobody would find again, and nothing would contradict anything."""
+    made = make_journals(tmp_path / "made", Shape(blocks=60, groups=1, view_every=20, level="batch"), plants=["G3"])
+    for places in ({"out": tmp_path / "out"}, {"out": (tmp_path / "out").as_uri(), "work": str(tmp_path / "work")}):
+        with pytest.raises(UsageError, match="name a place that all of them reach"):
+            audit(spark, [made.directory], **places)
+    out = (tmp_path / "out").as_uri()
+    result = audit(spark, [made.directory], out, work=(tmp_path / "work").as_uri())
+    assert {"G3"} == {one.invariant for one in result.violations}
+    assert made.lines == result.findings.lines
+    assert {"G3": 5} == json.loads((tmp_path / "out" / "summary.json").read_text())["violations"]
+    assert (tmp_path / "out" / "report.html").read_text().startswith("<!doctype html>")

@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from ...errors import Failed
 from . import completeness, followed
 from .ballot_checks import BALLOT_CHECKS, ballot_tables
 from .barrier_checks import BARRIER_CHECKS, barrier_tables
@@ -22,6 +23,7 @@ from .leader_checks import LEADER_CHECKS
 from .lines import copies, keep, kept, read
 from .lives import cuts_in
 from .order_checks import ORDER_CHECKS
+from .place import Place
 from .program_checks import PROGRAM_CHECKS
 from .sources import Sources, sources
 from .unchecked import Unchecked, unchecked
@@ -39,6 +41,8 @@ LINE_BYTES = {"lines": 220, "parquet": 20}
 """About so long is a line in a file of each form."""
 
 SMALL_LINES = 500_000
+"""With fewer, plans are not made anew while they run: that would take longer than it saves."""
+
 PARTITION_LINES = 150_000
 """Of what is read, for one partition of a shuffle."""
 
@@ -105,12 +109,14 @@ class Audit:
     """One run; a context manager, as its tables live until it ends."""
 
     def __init__(
-        self, spark: Any, paths: Iterable[str], work: str, *, apart: bool = False, settled: bool = False,
+        self, spark: Any, paths: Iterable[str], work: Place, *, apart: bool = False, settled: bool = False,
         progress: Progress = lambda text: None,
     ) -> None:  # fmt: skip
         self.work = WorkTables(spark, work)
         self._spark, self._place, self._settled, self._progress = spark, work, settled, progress
         self._sources = sources(spark, paths, apart=apart)
+        self._lines_about = sum(one.bytes // LINE_BYTES[one.form] for one in self._sources.files)
+        self._partitions = max(2, min(2_000, self._lines_about // PARTITION_LINES))
         self.seconds: dict[str, float] = {}
         self._before: dict[str, str | None] = {}
 
@@ -138,6 +144,8 @@ class Audit:
         rows += self._of_the_files()
         violations = self._timed("looking up lines", "lines", lambda: self._with_lines(rows)) if rows else ()
         lines = sum(self._counts.get("", {}).values())
+        if not lines:
+            raise Failed("not one line of these journals can be read here, so nothing was checked")
         return Findings(
             violations=violations, asked=asked, unchecked=unchecked(self.work, self._sources, asked), lines=lines,
             sources=self._sources, seconds=dict(self.seconds),
@@ -153,21 +161,18 @@ class Audit:
     # --- Tables ---
 
     def _settings(self) -> dict[str, str]:
-        """What is quick for so much data: to compile code for a query takes longer than to run it over a few lines."""
-        lines = sum(one.bytes // LINE_BYTES[one.form] for one in self._sources.files)
-        is_small = lines < SMALL_LINES
-        partitions = max(2, min(2_000, lines // PARTITION_LINES))
+        """What is quick for so much data. Over few lines to plan a query takes longer than to run it."""
         return {
-            "spark.sql.shuffle.partitions": str(partitions),
-            "spark.sql.codegen.wholeStage": str(not is_small).lower(),
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN" if is_small else "FALLBACK",
+            "spark.sql.shuffle.partitions": str(self._partitions),
+            "spark.sql.adaptive.enabled": str(self._lines_about >= SMALL_LINES).lower(),
+            "spark.sql.constraintPropagation.enabled": "false",
             "spark.sql.ansi.enabled": "false",
             "spark.sql.maxConcurrentOutputFileWriters": "8",  # lines are written by class, and need not be sorted first
         }
 
     def _read(self) -> None:
-        work, place = self.work, f"{self._place}/lines"
-        keep(read(self._spark, self._sources), place)
+        work, place = self.work, self._place.under("lines")
+        keep(read(self._spark, self._sources).coalesce(self._partitions), place)  # many files can be very small
         cuts = cuts_in(kept(self._spark, place, {}))
         work.name_frame("every_line", kept(self._spark, place, cuts))
         work.name("lines", "SELECT * FROM {every_line} WHERE class NOT IN ('unreadable', 'other version')")
@@ -225,10 +230,15 @@ class Audit:
             return Asked(check=check, lines=0, violations=0, why_not=why), []
         sql = check.sql
         if check.suspects:
-            if not self.work.sql(f"SELECT * FROM ({check.suspects}) LIMIT 1").collect():
+            suspects = self.work.sql(f"SELECT * FROM ({check.suspects}) LIMIT {FOUND_MAX + 1}")
+            few = suspects.collect()
+            if not few:
                 return Asked(check=check, lines=lines, violations=0, why_not=""), []
             name = f"suspects_{number}"
-            self.work.make(name, check.suspects)
+            if len(few) <= FOUND_MAX:
+                self.work.name_rows(name, few, suspects.schema)
+            else:
+                self.work.make(name, check.suspects)
             sql = sql.replace("{suspects}", f"{{{name}}}")
         rows = self.work.sql(f"SELECT * FROM ({sql}) LIMIT {FOUND_MAX + 1}").collect()
         count = len(rows)
@@ -267,8 +277,7 @@ class Audit:
         wanted = [place for place in places if None not in place]
         texts: dict[tuple[int, int], Any] = {}
         if wanted:
-            frame = self._spark.createDataFrame(wanted, "run BIGINT, lsn BIGINT")
-            self.work.name_frame("wanted", frame)
+            self.work.name_rows("wanted", wanted, "run BIGINT, lsn BIGINT")
             texts = {(row["run"], row["lsn"]): row for row in self.work.sql(AS_LINES).collect()}
         return tuple(
             sorted((_violation(check, row, texts) for check, row in rows),

@@ -119,24 +119,25 @@ _late = f"""
         SELECT stream, era, ballot, phase, max(at - began) AS seconds FROM {{counted}} GROUP BY 1, 2, 3, 4
     ), presided AS (
         SELECT DISTINCT u.domain, u.node FROM {{runs}} u
-    ), leaders AS (
-        SELECT stream, era, seq, max(get_json_object(args, '$.leader')) AS leader FROM {{told}} WHERE kind = 'members'
-        GROUP BY stream, era, seq
     ), late AS (
         SELECT c.domain, c.stream, c.group, c.era, c.ballot, c.phase, c.provider, max(c.time_limit) AS time_limit,
                min(c.run) AS run, min_by(c.lsn, c.run) AS lsn, min(c.seq) AS seq
         FROM {{cast_votes}} c WHERE c.why = 'late' AND c.era IS NOT NULL
         GROUP BY c.domain, c.stream, c.group, c.era, c.ballot, c.phase, c.provider
+    ), led AS (
+        SELECT it.*, leader FROM (
+            SELECT it, last(leader, true) OVER (PARTITION BY stream, era ORDER BY seq, it IS NOT NULL
+                                                ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS leader
+            FROM (SELECT stream, era, seq, struct(l.*) AS it, NULL AS leader FROM late l
+                  UNION ALL
+                  SELECT stream, era, seq, NULL, get_json_object(args, '$.leader') FROM {{told}} WHERE kind = 'members')
+        ) WHERE it IS NOT NULL
     )
     SELECT l.domain, l.group, l.seq, format_string('phase %d of ballot %d of group %d: %s is late after %.3f s, and had'
                ' %.3f s', l.phase, l.ballot, l.group, l.provider, g.seconds, l.time_limit) AS text,
            l.run AS a_run, l.lsn AS a_lsn, NULL AS b_run, NULL AS b_lsn
-    FROM late l JOIN longest g ON g.stream = l.stream AND g.era = l.era AND g.ballot = l.ballot AND g.phase = l.phase
-    JOIN (SELECT l.stream, l.era, l.ballot, l.phase, max_by(m.leader, m.seq) AS leader
-          FROM late l JOIN leaders m ON m.stream = l.stream AND m.era = l.era AND m.seq <= l.seq
-          GROUP BY l.stream, l.era, l.ballot, l.phase) m
-      ON m.stream = l.stream AND m.era = l.era AND m.ballot = l.ballot AND m.phase = l.phase
-    JOIN presided p ON p.domain = l.domain AND p.node = m.leader
+    FROM led l JOIN longest g ON g.stream = l.stream AND g.era = l.era AND g.ballot = l.ballot AND g.phase = l.phase
+    JOIN presided p ON p.domain = l.domain AND p.node = l.leader
     WHERE g.seconds < l.time_limit - {SLACK_S}
 """
 """Where the journal of the one that presided is not here nobody can tell."""

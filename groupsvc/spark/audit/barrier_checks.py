@@ -32,24 +32,36 @@ COUNTS = """
                    explode(arrived) AS provider
             FROM {rounds_over} WHERE end != 'broken'
         ) o JOIN {runs} u ON u.run = o.run
+    ), both AS (
+        SELECT struct(*) AS it, stream, barrier, provider, round, NULL AS came FROM listed
+        UNION ALL
+        SELECT NULL, stream, barrier, provider, round, struct(lsn, round, seq, run, at, clock) FROM {came}
+    ), newest AS (
+        SELECT it, last(came, true) OVER (PARTITION BY stream, barrier, provider ORDER BY round, it IS NOT NULL,
+                   came.lsn ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS came
+        FROM both
+    ), earlier AS (
+        SELECT n.it.run, n.it.lsn, n.it.provider, max(struct(c.lsn, c.round, c.seq, c.run, c.at, c.clock)) AS came
+        FROM newest n JOIN {came} c ON c.stream = n.it.stream AND c.barrier = n.it.barrier
+                                   AND c.provider = n.it.provider AND c.round <= n.it.round AND c.seq <= n.it.seq
+        WHERE n.came.seq > n.it.seq GROUP BY n.it.run, n.it.lsn, n.it.provider
     ), matched AS (
-        SELECT l.*, max(CASE WHEN c.seq <= l.seq THEN struct(c.lsn, c.round, c.seq, c.run, c.at, c.clock) END)
-                    AS fitting,
-               max(struct(c.lsn, c.round, c.seq, c.run, c.at, c.clock)) AS any
-        FROM listed l LEFT JOIN {came} c ON c.stream = l.stream AND c.barrier = l.barrier AND c.provider = l.provider
-                                        AND c.round <= l.round
-        GROUP BY l.domain, l.run, l.stream, l.group, l.node, l.inc, l.lsn, l.at, l.seq, l.stay, l.era, l.is_hole,
-                 l.barrier, l.round, l.end, l.provider, l.clock
+        SELECT n.it.*, coalesce(e.came, n.came) AS coming
+        FROM newest n LEFT JOIN earlier e ON e.run = n.it.run AND e.lsn = n.it.lsn AND e.provider = n.it.provider
+        WHERE n.it IS NOT NULL
     )
-    SELECT m.*, coalesce(m.fitting, m.any) AS coming, h.run IS NOT NULL AS is_told_at_home,
-           coalesce(g.lsn > coalesce(m.fitting, m.any).lsn, false) AS is_before_hole
-    FROM matched m LEFT JOIN (SELECT run, max(lsn) AS lsn FROM {holes} GROUP BY run) g
-      ON g.run = coalesce(m.fitting, m.any).run
+    SELECT m.*, h.run IS NOT NULL AS is_told_at_home, coalesce(g.lsn > m.coming.lsn, false) AS is_before_hole
+    FROM matched m LEFT JOIN (SELECT run, max(lsn) AS lsn FROM {holes} GROUP BY run) g ON g.run = m.coming.run
     LEFT JOIN (SELECT DISTINCT stream, barrier, round, node, inc, true AS run FROM {rounds_over}) h
       ON h.stream = m.stream AND h.barrier = m.barrier AND h.round = m.round
      AND h.node = get_json_object(m.provider, '$[0]') AND h.inc = bigint(get_json_object(m.provider, '$[1]'))
 """
-"""Every party that a node counts for a round, with its last coming that fits; behind it lines may be missing."""
+"""Every party that a node counts for a round, with its last coming to that round or an earlier one: the last that is
+not behind the end of the round, if there is one. Behind it lines may be missing.
+
+``newest`` goes through the rounds of a party once. Only where it came to the same round again after the end, which it
+had not heard of, are all its comings looked at.
+"""
 
 _one_end = two_values(
     "{rounds_over}", ("stream", "era", "barrier", "round"), "shown",
@@ -99,7 +111,7 @@ BARRIER_CHECKS = (
             FROM {{counts}} c JOIN {{rounds_over}} o ON o.stream = c.stream AND o.barrier = c.barrier
                  AND o.round >= c.coming.round AND o.round < c.round
                  AND (o.end != 'released' OR array_contains(o.arrived, c.provider))
-            WHERE (c.is_told_at_home OR c.coming.round = c.round) AND NOT c.is_before_hole
+            WHERE c.is_told_at_home AND c.coming.round < c.round AND NOT c.is_before_hole
             GROUP BY c.domain, c.group, c.seq, c.round, c.barrier, c.provider, c.node, c.run, c.lsn, c.coming
         """,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections.abc import Sequence
@@ -37,7 +38,7 @@ def run(chosen: argparse.Namespace) -> int:
         if is_ours:
             spark.stop()
     if chosen.json:
-        print((chosen.out / "summary.json").read_text(encoding="utf-8"), end="")
+        print(json.dumps(result.summary, indent=1))
     else:
         _show(result)
     return SOUND if result.is_sound else CONTRADICTION
@@ -78,7 +79,7 @@ def _show(result: AuditResult) -> None:
     )
     for what in found.unchecked:
         print(f"not checked: {what.rules}: {what.what}" + (f" ({what.count})" if what.count else ""))
-    print(f"report: {result.out / 'report.html'}")
+    print(f"report: {result.out}/report.html")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

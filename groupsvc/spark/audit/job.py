@@ -15,6 +15,7 @@ from ...errors import UsageError
 from .auditing import Audit, Findings, Violation
 from .measures import measure
 from .outputs import numbers, write
+from .place import Place
 
 
 @attrs.frozen(kw_only=True)
@@ -23,7 +24,7 @@ class AuditResult:
 
     findings: Findings
     summary: dict[str, Any]
-    out: Path
+    out: str
 
     @property
     def is_sound(self) -> bool:
@@ -43,15 +44,17 @@ def audit(
     """Audit the event journals in these files and directories, and write what was found to ``out``.
 
     ``apart``: every path has the journals of a domain of its own. ``settled``: the domain was at rest when the journals
-    ended, so that what one node has delivered all must have. ``work``: where tables are kept meanwhile, a place that
-    all workers reach; else a directory of this machine, which is removed. ``progress`` is told what is being done.
+    ended, so that what one node has delivered all must have. ``work``: where tables are kept meanwhile, else a
+    directory of this machine, which is removed. ``progress`` is told what is being done.
+
+    On a cluster ``out`` and ``work`` are addresses that all workers reach, as ``hdfs://HOST/DIR``.
     """
     given = [str(path) for path in paths]
     if not given:
         raise UsageError("an audit needs journals: name files or directories")
-    place = work or tempfile.mkdtemp(prefix="groupsvc-audit-")
+    written, place = Place(spark, str(out), "out"), work or tempfile.mkdtemp(prefix="groupsvc-audit-")
     try:
-        with Audit(spark, given, place, apart=apart, settled=settled, progress=progress) as run:
+        with Audit(spark, given, Place(spark, place, "work"), apart=apart, settled=settled, progress=progress) as run:
             findings = run.findings()
             progress("who led when, and how long things took")
             began = time.monotonic()
@@ -60,9 +63,9 @@ def audit(
             findings.seconds["measuring"] = round(time.monotonic() - began, 3)
             progress(f"writing {out}")
             began = time.monotonic()
-            told = write(run.work, findings, shown, Path(out))
+            told = write(run.work, findings, shown, written)
             findings.seconds["writing"] = round(time.monotonic() - began, 3)
     finally:
         if work is None:
             shutil.rmtree(place, ignore_errors=True)
-    return AuditResult(findings=findings, summary=told, out=Path(out))
+    return AuditResult(findings=findings, summary=told, out=written.name)

@@ -31,6 +31,21 @@ _bound = """
 """
 """From which line on a process is under an epoch."""
 
+
+def _under(which: str, marks: str) -> str:
+    """What a process did in an epoch of a group, with the highest epoch that it was under before it did so last."""
+    return f"""
+        SELECT it.*, top FROM (
+            SELECT it, max(mark) OVER (PARTITION BY run, inc, stream ORDER BY place
+                                       ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS top
+            FROM (SELECT run, inc, stream, lsn_max AS place, struct(s.*) AS it, NULL AS mark FROM {{spans}} s
+                  WHERE group > 0 AND {which}
+                  UNION ALL
+                  SELECT run, inc, stream, lsn, NULL, struct(epoch, lsn) FROM ({marks}))
+        ) WHERE it IS NOT NULL
+    """
+
+
 _volatile = """
     SELECT DISTINCT stream FROM {control}
     WHERE kind = 'view_active' AND get_json_object(args, '$.servers[0][1]') RLIKE '^[0-9]+$'
@@ -107,28 +122,23 @@ LEADER_CHECKS = (
         reads=("promise", "held"),
         sql=f"""
             SELECT s.domain, s.group, s.seq_max AS seq, format_string(
-                       '%s has promised epoch %d of group %d and holds %d in epoch %d', s.node, min(p.epoch), s.group,
+                       '%s has promised epoch %d of group %d and holds %d in epoch %d', s.node, s.top.epoch, s.group,
                        s.seq_max, s.epoch) AS text,
-                   s.run AS a_run, min(p.lsn) AS a_lsn, s.run AS b_run, s.lsn_max AS b_lsn
-            FROM {{spans}} s JOIN {{control}} p ON p.kind = 'promise' AND p.run = s.run AND p.inc = s.inc
-                                            AND p.stream = s.stream AND p.epoch > s.epoch AND p.lsn < s.lsn_max
+                   s.run AS a_run, s.top.lsn AS a_lsn, s.run AS b_run, s.lsn_max AS b_lsn
+            FROM ({_under("s.kind = 'held'", "SELECT * FROM {control} WHERE kind = 'promise'")}) s
             JOIN ({_volatile}) v ON v.stream = s.stream
-            WHERE s.kind = 'held' AND s.group > 0
-            GROUP BY s.domain, s.group, s.seq_max, s.node, s.epoch, s.run, s.lsn_max
+            WHERE s.top.epoch > s.epoch
         """,
     ),
     Check(
         rule="L5", promise="who is under a higher epoch orders and announces nothing in a lower one", level="full",
         reads=("ordered", "stable"),
         sql=f"""
-            SELECT s.domain, s.group, s.seq_max AS seq, format_string(
-                       '%s is under epoch %d of group %d, and still has %s %d in epoch %d', s.node, min(b.epoch),
-                       s.group, s.kind, s.seq_max, s.epoch) AS text,
-                   s.run AS a_run, min_by(b.lsn, b.epoch) AS a_lsn, s.run AS b_run, s.lsn_max AS b_lsn
-            FROM {{spans}} s JOIN ({_bound}) b ON b.run = s.run AND b.inc = s.inc AND b.stream = s.stream
-                                          AND b.epoch > s.epoch AND b.lsn < s.lsn_max
-            WHERE s.kind IN ('ordered', 'stable') AND s.group > 0
-            GROUP BY s.domain, s.group, s.seq_max, s.node, s.kind, s.epoch, s.run, s.lsn_max
+            SELECT domain, group, seq_max AS seq, format_string(
+                       '%s is under epoch %d of group %d, and still has %s %d in epoch %d', node, top.epoch, group,
+                       kind, seq_max, epoch) AS text,
+                   run AS a_run, top.lsn AS a_lsn, run AS b_run, lsn_max AS b_lsn
+            FROM ({_under("s.kind IN ('ordered', 'stable')", _bound)}) WHERE top.epoch > epoch
         """,
     ),
     Check(

@@ -139,13 +139,19 @@ _not_recovered = f"""
         SELECT stream, era, epoch, max(seq) AS seq, max_by(run, seq) AS run, max_by(lsn, seq) AS lsn,
                max_by(node, seq) AS node
         FROM {{followed}} WHERE kind = 'delivered' AND era IS NOT NULL GROUP BY stream, era, epoch
+    ), placed AS (
+        SELECT r, max(d) OVER (PARTITION BY stream, era ORDER BY epoch
+                               RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS d
+        FROM (SELECT stream, era, epoch, struct(seq, run, lsn, node, epoch) AS d, NULL AS r FROM reached
+              UNION ALL
+              SELECT stream, era, epoch, NULL, struct(domain, group, run, lsn, node, epoch, last) FROM ({_recovered})
+              WHERE era IS NOT NULL)
     )
     SELECT r.domain, r.group, d.seq, format_string(
                '%s recovers epoch %d of group %d up to %d, and %s had delivered %d in epoch %d', r.node, r.epoch,
                r.group, r.last, d.node, d.seq, d.epoch) AS text,
            d.run AS a_run, d.lsn AS a_lsn, r.run AS b_run, r.lsn AS b_lsn
-    FROM ({_recovered}) r JOIN reached d
-      ON r.stream = d.stream AND r.era = d.era AND d.epoch < r.epoch AND d.seq > r.last
+    FROM placed WHERE r IS NOT NULL AND d.seq > r.last
 """
 
 _changed_when_recovered = f"""

@@ -8,13 +8,13 @@ OUT/summary.json                                                                
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import attrs
 
 from .auditing import Findings
 from .measures import MEASURES, distributions, latencies
+from .place import Place
 from .report import Numbers, html
 from .worktable import WorkTables
 
@@ -70,9 +70,8 @@ def summary(found: Findings, shown: Numbers) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write(work: WorkTables, found: Findings, shown: Numbers, out: Path) -> dict[str, Any]:
+def write(work: WorkTables, found: Findings, shown: Numbers, out: Place) -> dict[str, Any]:
     """Everything, to this directory; gives the summary."""
-    out.mkdir(parents=True, exist_ok=True)
     tables = {
         "violations": ([attrs.astuple(one, recurse=False) for one in found.violations], VIOLATIONS),
         "checks": (
@@ -84,12 +83,12 @@ def write(work: WorkTables, found: Findings, shown: Numbers, out: Path) -> dict[
     }  # fmt: skip
     for name, (rows, schema) in tables.items():
         frame = work.spark.createDataFrame([_plain(row) for row in rows], schema)
-        frame.coalesce(1).write.mode("overwrite").parquet(str(out / name))
+        frame.coalesce(1).write.mode("overwrite").parquet(out.under(name))
     for name in MEASURES:
-        work.sql(f"SELECT * FROM {{{name}}}").coalesce(1).write.mode("overwrite").parquet(str(out / name))
+        work.sql(f"SELECT * FROM {{{name}}}").coalesce(1).write.mode("overwrite").parquet(out.under(name))
     told = summary(found, shown)
-    (out / "summary.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    (out / "report.html").write_text(html(found, shown), encoding="utf-8")
+    out.put("summary.json", json.dumps(told, indent=1) + "\n")
+    out.put("report.html", html(found, shown))
     return told
 
 

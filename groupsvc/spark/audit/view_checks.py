@@ -97,17 +97,21 @@ _from_enough = f"""
         FROM active a JOIN recovered r ON r.stream = a.stream AND r.epoch = a.epoch AND r.run = a.run
         JOIN active b ON b.stream = a.stream AND b.epoch = a.base
         WHERE NOT a.forced
+    ), promised AS (
+        SELECT stream, node, max(epoch) AS epoch FROM {{control}} WHERE kind = 'promise' GROUP BY stream, node
     ), refusing AS (
         SELECT DISTINCT q.stream, q.epoch, q.server
         FROM asked q JOIN {{runs}} u ON u.domain = q.domain AND u.node = q.server[0] AND u.clock = q.clock
              AND u.clock != '' AND u.at_min < q.at AND u.at_max > q.at + 1.0
-        WHERE NOT EXISTS (SELECT 1 FROM {{control}} p WHERE p.kind = 'promise' AND p.stream = q.stream
-                          AND p.epoch >= q.epoch AND p.node = q.server[0])
+        WHERE NOT EXISTS (SELECT 1 FROM promised p
+                          WHERE p.stream = q.stream AND p.node = q.server[0] AND p.epoch >= q.epoch)
           AND NOT EXISTS (SELECT 1 FROM {{holes}} h WHERE h.run = u.run)
     ), ahead AS (
-        SELECT DISTINCT p.stream, p.epoch, i.epoch AS above FROM {{control}} p JOIN {{control}} i
-          ON i.stream = p.stream AND i.run = p.run AND i.kind = 'view_installed' AND i.lsn < p.lsn
-        WHERE p.kind = 'promise'
+        SELECT stream, epoch, max(above) AS above FROM (
+            SELECT kind, stream, epoch, max(CASE WHEN kind = 'view_installed' THEN epoch END) OVER (
+                       PARTITION BY run, stream ORDER BY lsn ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS above
+            FROM {{control}} WHERE kind IN ('promise', 'view_installed')
+        ) WHERE kind = 'promise' GROUP BY stream, epoch
     )
     SELECT first(q.domain) AS domain, first(q.group) AS group, 0L AS seq, format_string(
                'epoch %d of group %d is recovered with at most %d promises of the servers of %d, and needs %d', q.epoch,

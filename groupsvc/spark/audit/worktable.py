@@ -8,13 +8,16 @@ front of those of this audit, so several can share a session.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
+
+from .place import Place
 
 
 class WorkTables:
     """By name."""
 
-    def __init__(self, spark: Any, place: str) -> None:
+    def __init__(self, spark: Any, place: Place) -> None:
         self.spark = spark
         self._place = place
         self._prefix = f"audit_{uuid.uuid4().hex[:12]}_"
@@ -35,10 +38,16 @@ class WorkTables:
 
     def make(self, name: str, text: str) -> None:
         """From now on ``{name}`` is what this query gives now."""
-        place = f"{self._place}/{name}"
+        place = self._place.under(name)
         frame = self.sql(text)
         frame.write.mode("overwrite").option("compression", "snappy").parquet(place)
         self.name_frame(name, self.spark.read.schema(frame.schema).parquet(place))
+
+    def name_rows(self, name: str, rows: Sequence[Any], schema: Any) -> None:
+        """From now on ``{name}`` is these rows, which are few: every worker gets all of them."""
+        from pyspark.sql import functions
+
+        self.name_frame(name, functions.broadcast(self.spark.createDataFrame(rows, schema)))
 
     def close(self) -> None:
         """Forget the names."""

@@ -3,7 +3,7 @@
 A plant sees the lines of every node, in their order and before they are numbered, and changes, leaves out or repeats
 those that it is about. Most change the journal of one node, so that it contradicts the others or itself. Some change
 all of them alike: a vote that all count wrongly breaks no agreement, and only who recounts it sees it. What it strikes
-is in the second half of the story, so nobody finds it by reading the beginning.
+is far from the beginning, so nobody finds it by reading the first lines; and all together hide none of each other.
 
 ``also`` names rules that are broken by the same change, and cannot but be: who has left out an entry has delivered
 something else than the others between two lists.
@@ -150,16 +150,18 @@ def _short(shape: Shape) -> Edit:
 
 
 def _moved_list(shape: Shape) -> Edit:
-    """V6: n3 learns of a list one entry later than the others."""
+    """V6: a node without a journal comes with one list and is gone with the next; n3 learns of it one entry late."""
 
     def edit(node: str, lines: Iterable[HistoryEvent]) -> Iterator[HistoryEvent]:
-        left, waiting = max(1, _hot_blocks(shape) // shape.view_every // 2), None
+        left, waiting = max(1, _hot_blocks(shape) // shape.view_every * 2 // 5), None
         for line in lines:
-            if node == "n3" and line.op == "members" and _later_view(line):
+            if line.op == "members" and _later_view(line):
                 left -= 1
                 if not left:
-                    waiting = line
-                    continue
+                    line = _with(line, members=[*line.args["members"], ["guest", 1]])
+                    if node == "n3":
+                        waiting = line
+                        continue
             yield line
             if waiting is not None and line.op == "delivered" and line.group == waiting.group:
                 yield waiting
@@ -235,7 +237,8 @@ PLANTS: dict[str, Plant] = {
         Plant(rule="V2", what="n2 installs an older view behind a newer one",
               edit=_one("view_installed", "n2", _lower_view, number=_late("view_every"))),
         Plant(rule="V3", what="n3 knows another quorum for a view",
-              edit=_one("view_installed", "n3", lambda line: [_with(line, k=1)], number=_late("view_every"))),
+              edit=_one("view_installed", "n3", lambda line: [_with(line, k=1)],
+                        number=lambda shape: _hot_blocks(shape) // shape.view_every * 3 // 5)),
         Plant(rule="V4", what="a view goes on from one that is long over",
               edit=_one("view_active", "n3", lambda line: [_with(line, base=20)], number=_views, fits=_later_view)),
         Plant(rule="V5", what="n4 goes to a list without the entry that it begins with", also=frozenset({"B4"}),

@@ -271,7 +271,7 @@ class Story:
         ballot, began = group.seq, 1_000.0 + group.now + self.number * LATER_S
         group.late += 1
         late = group.providers[group.late % len(group.providers)] if group.late % 4 == 0 and failed is None else None
-        rejects = group.late % 7 == 0
+        rejects = group.late % 7 == 0 and group.providers[0] not in (failed, late)
         subject: dict[str, Any] = {"joining": [], "kind": "state", "leaving": [],
                                    "proposals": [[self.shape.names[0], FIRST_INCARNATION, ballot]]}  # fmt: skip
         electorate = [list(one) for one in group.providers]

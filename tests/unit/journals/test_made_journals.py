@@ -32,6 +32,13 @@ def test_a_story_in_which_all_goes_well_is_sound(tmp_path: Path, level: str) -> 
     assert 5 < len(segments_of(tmp_path))
 
 
+def test_a_long_story_is_sound(tmp_path: Path) -> None:
+    """Whoever would reject is late or has failed, now and then; then nobody does."""
+    shape = Shape(blocks=300, groups=1, hot=1.0, entries=1, ballot_every=1, barrier_every=7, failure_every=3)
+    make_journals(tmp_path, shape)
+    assert set() == _found(tmp_path)
+
+
 @pytest.mark.parametrize("rule", sorted(set(PLANTS) & set(RULES) - ONLY_ON_SPARK))
 def test_what_is_planted_breaks_the_rule_and_none_that_it_does_not_name(tmp_path: Path, rule: str) -> None:
     make_journals(tmp_path, SHAPE, plants=[rule])
