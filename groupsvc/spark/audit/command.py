@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -22,9 +23,10 @@ SHOWN_MAX = 20
 def run(chosen: argparse.Namespace) -> int:
     """Make the session, audit, print; gives the exit code."""
     began = time.monotonic()
+    is_quiet = chosen.quiet or (chosen.json and _would_mix())
 
     def tell(text: str) -> None:
-        if not chosen.quiet:
+        if not is_quiet:
             print(f"groupsvc: {time.monotonic() - began:6.1f} s  {text}", file=sys.stderr, flush=True)
 
     tell("starting Spark")
@@ -42,6 +44,11 @@ def run(chosen: argparse.Namespace) -> int:
     else:
         _show(result)
     return SOUND if result.is_sound else CONTRADICTION
+
+
+def _would_mix() -> bool:
+    """Whether what is told would stand among the lines of the object: ``spark-submit`` makes one stream of the two."""
+    return not os.isatty(1) and os.path.sameopenfile(1, 2)
 
 
 def _session(chosen: argparse.Namespace) -> tuple[Any, bool]:
