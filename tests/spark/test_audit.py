@@ -29,6 +29,8 @@ from groupsvc.testing.sim.checkers import check
 from groupsvc.testing.sim.trial import judge_nothing
 from groupsvc.wire.history import HistoryEvent, to_line
 
+from .audit_cases import Case
+from .audit_cases.cases import CASES
 from .spark_sessions import environment, needs_spark, session
 
 pytestmark = needs_spark
@@ -120,6 +122,8 @@ def root(tmp_path_factory: pytest.TempPathFactory, histories: dict[str, tuple[li
     make_journals(root / "made" / "batch", Shape(blocks=150, groups=2, level="batch", view_every=20))
     make_journals(root / "made" / "planted", Shape.of_events(EVENTS), plants=PLANTS)
     _damaged(root / "damaged")
+    for case in CASES:
+        case.write(root / "cases" / case.name)
     (root / "histories").mkdir()
     for name, (history, _) in histories.items():
         (root / "histories" / f"{name}.ndjson").write_bytes(b"".join(map(to_line, history)))
@@ -162,7 +166,8 @@ def _of_real_daemons(place: Path) -> None:
 def audited(spark: Any, root: Path, tmp_path_factory: pytest.TempPathFactory) -> AuditResult:
     """What one audit finds in all of them."""
     made = sorted(str(path) for path in (root / "made").iterdir())
-    paths = [*made, str(root / "damaged" / "*"), str(root / "histories" / "*.ndjson")]
+    cases = [str(root / "cases" / case.name) for case in CASES]
+    paths = [*made, *cases, str(root / "damaged" / "*"), str(root / "histories" / "*.ndjson")]
     return audit(spark, paths, tmp_path_factory.mktemp("audit") / "out", apart=True, settled=True, progress=print)
 
 
@@ -195,6 +200,14 @@ def test_nothing_is_invented_beside_what_was_planted(audited: AuditResult) -> No
     found = _found(audited, "planted")
     assert sorted(PLANTS) == sorted(found)
     assert {} == {rule: those for rule, those in found.items() if len(those) > 10}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_case_is_judged_as_it_should_be(audited: AuditResult, case: Case) -> None:
+    """SPK-06: what each case has in it is found, by the right check, and nothing else is."""
+    found = {f"{one.invariant}: {one.promise}" for one in audited.violations if one.domain.endswith(f"/{case.name}")}
+    assert {rule.partition(":")[0] for rule in case.finds} == {rule.partition(":")[0] for rule in found}, found
+    assert {rule for rule in case.finds if ":" in rule} <= found
 
 
 def test_a_violation_shows_the_two_lines_that_contradict_each_other(audited: AuditResult) -> None:

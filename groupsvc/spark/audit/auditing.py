@@ -60,6 +60,7 @@ class Violation:
     """Two lines, or one, that cannot both be if the service keeps its word."""
 
     invariant: str
+    promise: str
     domain: str
     group: int
     sequence: int
@@ -291,8 +292,9 @@ def _violation(check: Check, row: Any, texts: dict[tuple[int, int], Any]) -> Vio
     where = [f"{one['node']}.{one['boot']}:{one['lsn']}" if one is not None else "" for one in both]
     lines = [one["line"] if one is not None else "" for one in both]
     return Violation(
-        invariant=check.rule, domain=row["domain"], group=row["group"] or 0, sequence=row["seq"] or 0, nodes=nodes,
-        text=row["text"], first=where[0], second=where[1], first_line=lines[0], second_line=lines[1],
+        invariant=check.rule, promise=check.promise, domain=row["domain"], group=row["group"] or 0,
+        sequence=row["seq"] or 0, nodes=nodes, text=row["text"],
+        first=where[0], second=where[1], first_line=lines[0], second_line=lines[1],
     )  # fmt: skip
 
 

@@ -19,8 +19,8 @@ from .report import Numbers, html
 from .worktable import WorkTables
 
 VIOLATIONS = (
-    "invariant STRING, domain STRING, `group` BIGINT, sequence BIGINT, nodes ARRAY<STRING>, text STRING, first STRING,"
-    " second STRING, first_line STRING, second_line STRING"
+    "invariant STRING, promise STRING, domain STRING, `group` BIGINT, sequence BIGINT, nodes ARRAY<STRING>,"
+    " text STRING, first STRING, second STRING, first_line STRING, second_line STRING"
 )
 CHECKS = "rule STRING, promise STRING, level STRING, lines BIGINT, violations BIGINT, verdict STRING"
 UNCHECKED = "rules STRING, what STRING, count BIGINT"
