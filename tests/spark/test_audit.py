@@ -329,14 +329,24 @@ def test_the_command_says_what_is_wrong_with_its_input(spark: Any, tmp_path: Pat
     assert "there is no file or directory" in capsys.readouterr().err
 
 
-def test_spark_submit_runs_it_and_hands_on_its_exit_code(root: Path, tmp_path: Path) -> None:
-    """SPK-06: the summary, and nothing else, on the stream that spark-submit makes of two; the verdict as exit code."""
+def test_spark_submit_runs_it_and_hands_on_its_exit_code(tmp_path: Path) -> None:
+    """SPK-06: the summary, and nothing else, on the stream that spark-submit makes of two; the verdict as exit code.
+
+    From journals of batches a contradiction among ballots is found, and of what needs a line for every entry of a group
+    nothing is said to hold.
+    """
     from .standalone import HOME
 
+    shape = Shape(blocks=150, groups=2, level="batch", view_every=20, ballot_every=4)
+    made = make_journals(tmp_path / "made", shape, plants=("G3",)).directory
     program = Path(groupsvc.spark.audit.__file__).parent / "__main__.py"
     submit = [str(HOME / "bin/spark-submit"), "--master", "local[2]", "--conf", "spark.driver.host=127.0.0.1"]
-    command = [*submit, str(program), str(root / "made" / "batch"), "--out", str(tmp_path / "out"), "--json"]
+    command = [*submit, str(program), str(made), "--out", str(tmp_path / "out"), "--json"]
     with environment():
         done = subprocess.run(command, capture_output=True, text=True, timeout=200)
-    assert 0 == done.returncode, done.stderr[-2_000:]
-    assert json.loads(done.stdout)["sound"]
+    assert 11 == done.returncode, done.stderr[-2_000:]
+    told = json.loads(done.stdout)
+    assert {"G3"} == set(told["violations"])
+    verdicts = {(one["rule"], one["promise"]): one["verdict"] for one in told["checks"] if one["level"] == "full"}
+    assert 10 < len(verdicts)
+    assert {} == {check: verdict for check, verdict in verdicts.items() if verdict == "holds"}

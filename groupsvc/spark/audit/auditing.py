@@ -18,7 +18,8 @@ from ...errors import Failed
 from . import completeness, followed
 from .ballot_checks import BALLOT_CHECKS, ballot_tables
 from .barrier_checks import BARRIER_CHECKS, barrier_tables
-from .checks import LEVEL_WORDS, Check
+from .checks import Check
+from .grounds import Evidence, Process
 from .leader_checks import LEADER_CHECKS
 from .lines import copies, keep, kept, read
 from .lives import cuts_in
@@ -48,6 +49,9 @@ PARTITION_LINES = 150_000
 
 AT_ONCE = 4
 """Checks that run at a time."""
+
+TELL_EVERY = 10
+"""So many are answered before somebody is told again."""
 
 END_S = 3.0
 """Who wrote in the last so many seconds of a domain's journals was there to the end."""
@@ -79,14 +83,15 @@ class Asked:
     check: Check
     lines: int  # that it has looked at
     violations: int
-    why_not: str  # "" if it was asked
+    why_not: str = ""  # "" if it was asked
+    but: tuple[str, ...] = ()  # what it has not seen
 
     @property
     def verdict(self) -> str:
         """In words."""
         if self.why_not:
             return f"not checked: {self.why_not}"
-        return "violated" if self.violations else "holds"
+        return "; ".join(("violated" if self.violations else "holds", *self.but))
 
 
 @attrs.frozen(kw_only=True)
@@ -144,7 +149,7 @@ class Audit:
         rows = [(one.check, row) for one, those in found for row in those]
         rows += self._of_the_files()
         violations = self._timed("looking up lines", "lines", lambda: self._with_lines(rows)) if rows else ()
-        lines = sum(self._counts.get("", {}).values())
+        lines = self._evidence.lines_in_all
         if not lines:
             raise Failed("not one line of these journals can be read here, so nothing was checked")
         return Findings(
@@ -192,7 +197,6 @@ class Audit:
         )  # fmt: skip
         work.name("settled", f"SELECT DISTINCT domain FROM {{runs}} WHERE {condition}")
         work.name("last_runs", LAST_RUNS)
-        self._is_any_settled = bool(work.sql("SELECT * FROM {settled} LIMIT 1").collect())
 
     def _torn(self) -> str:
         """How many lines cannot be read because their file was cut off: one in each, at most."""
@@ -206,35 +210,46 @@ class Audit:
         followed.tables(self.work)
         ballot_tables(self.work)
         barrier_tables(self.work)
-        self._counts = self._counted()
+        self._evidence = self._counted()
 
-    def _counted(self) -> dict[str, dict[str, int]]:
-        """By what checks read: how many lines there are, by node; "" is all of them."""
-        found: dict[str, dict[str, int]] = {}
+    def _counted(self) -> Evidence:
+        """What is there for checks to look at."""
+        lines: dict[str, dict[str, dict[str, int]]] = {}
         for row in self.work.sql(COUNTS).collect():
             for name in (row["kind"], *([row["special"]] if row["special"] else []), ""):
-                nodes = found.setdefault(name, {})
+                nodes = lines.setdefault(row["domain"], {}).setdefault(name, {})
                 nodes[row["node"]] = nodes.get(row["node"], 0) + row["lines"]
-        return found
+        processes = [
+            Process(domain=row["domain"], node=row["node"], boot=row["boot"], level=row["level"] or "",
+                    clock=row["clock"] or "", is_whole=row["is_whole"])
+            for row in self.work.sql(PROCESSES).collect()
+        ]  # fmt: skip
+        settled = frozenset(row["domain"] for row in self.work.sql("SELECT domain FROM {settled}").collect())
+        return Evidence(domains=self._sources.domains, lines=lines, processes=processes, settled=settled)
 
     # --- Checks ---
 
     def _ask_all(self) -> list[tuple[Asked, list[Any]]]:
+        done: list[tuple[Asked, list[Any]]] = []
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            return list(pool.map(self._ask, range(len(CHECKS))))
+            for one in pool.map(self._ask, range(len(CHECKS))):
+                done.append(one)
+                if len(done) % TELL_EVERY == 0:
+                    self._progress(f"{len(done)} of {len(CHECKS)} checks are answered")
+        return done
 
     def _ask(self, number: int) -> tuple[Asked, list[Any]]:
         check = CHECKS[number]
-        lines = sum(sum(self._counts.get(name, {}).values()) for name in check.reads)
-        why = self._why_not(check)
-        if why:
-            return Asked(check=check, lines=0, violations=0, why_not=why), []
+        grounds = self._evidence.grounds(check)
+        asked = Asked(check=check, lines=grounds.lines, violations=0, why_not=grounds.why_not, but=grounds.but)
+        if asked.why_not:
+            return asked, []
         sql = check.sql
         if check.suspects:
             suspects = self.work.sql(f"SELECT * FROM ({check.suspects}) LIMIT {FOUND_MAX + 1}")
             few = suspects.collect()
             if not few:
-                return Asked(check=check, lines=lines, violations=0, why_not=""), []
+                return asked, []
             name = f"suspects_{number}"
             if len(few) <= FOUND_MAX:
                 self.work.name_rows(name, few, suspects.schema)
@@ -247,19 +262,7 @@ class Audit:
             count = self.work.sql(f"SELECT count(*) FROM ({sql})").collect()[0][0]
         if count:
             self._progress(f"{check.rule}: {count} contradictions: {check.promise}")
-        return Asked(check=check, lines=lines, violations=count, why_not=""), rows[:FOUND_MAX]
-
-    def _why_not(self, check: Check) -> str:
-        if check.settled and not self._is_any_settled:
-            return "nobody has said that the domain was at rest when the journals ended (--settled)"
-        missing = [name for name in check.reads if not self._counts.get(name)]
-        if missing and check.level != "batch":
-            return f"needs {LEVEL_WORDS[check.level]}"
-        if missing:
-            return f"there are no lines about it ({', '.join(missing)})"
-        if len(self._counts[check.reads[0]]) < check.nodes:
-            return "there are journals of one node only"
-        return ""
+        return attrs.evolve(asked, violations=count), rows[:FOUND_MAX]
 
     def _of_the_files(self) -> list[tuple[Check, Any]]:
         """J1: lines that cannot be read, are there twice, or differ between two copies."""
@@ -318,15 +321,24 @@ LAST_RUNS = f"""
 """
 
 COUNTS = """
-    SELECT node, kind, CASE WHEN kind = 'delivered' AND digest IS NOT NULL THEN 'digest'
-                            WHEN kind = 'delivered' AND first IS NULL THEN 'entry'
-                            WHEN kind = 'view_installed' AND group = 0 THEN 'domain_view' END AS special,
+    SELECT domain, node, kind, CASE WHEN kind = 'delivered' AND digest IS NOT NULL THEN 'digest'
+                                    WHEN kind = 'delivered' AND first IS NULL
+                                    THEN if(group > 0, 'entry', 'domain_entry')
+                                    WHEN kind IN ('ordered', 'stable', 'held') AND group > 0 THEN concat('group_', kind)
+                                    WHEN kind = 'view_installed' AND group = 0 THEN 'domain_view' END AS special,
            count(*) AS lines
-    FROM {lines} GROUP BY 1, 2, 3
+    FROM {lines} GROUP BY 1, 2, 3, 4
     UNION ALL
-    SELECT node, 'counted', NULL, count(*) FROM {counted} GROUP BY node
+    SELECT domain, node, 'counted', NULL, count(*) FROM {counted} GROUP BY domain, node
     UNION ALL
-    SELECT node, 'by_default', NULL, count(*) FROM {cast_votes} WHERE why NOT IN ('', 'raised') GROUP BY node
+    SELECT domain, node, 'by_default', NULL, count(*) FROM {cast_votes} WHERE why NOT IN ('', 'raised')
+    GROUP BY domain, node
+"""
+"""What the domain itself orders is written entry by entry at every level; so it is not what ``entry`` counts."""
+
+PROCESSES = """
+    SELECT u.domain, u.node, u.boot, u.level, u.clock, h.run IS NULL AS is_whole
+    FROM {runs} u LEFT JOIN (SELECT DISTINCT run FROM {holes}) h ON h.run = u.run ORDER BY 1, 2, 3
 """
 
 AS_LINES = """

@@ -153,12 +153,12 @@ BALLOT_CHECKS = (
         """,
     ),
     Check(
-        rule="G1", promise="the same story everywhere", level="batch", nodes=2, reads=("phase", "votes"),
+        rule="G1", promise="the same story everywhere", level="batch", nodes=2, reads=("phase|votes",),
         suspects=_side_by_side[0], sql=_side_by_side[1],
     ),
     Check(
         rule="G1", promise="nobody is left out of a ballot between two that it saw", level="batch", nodes=2,
-        reads=("phase", "outcome"), sql=_left_out,
+        reads=("phase|outcome",), sql=_left_out,
     ),
     Check(
         rule="G2", promise="one outcome of a ballot", level="batch", nodes=2, reads=("outcome",),
@@ -207,7 +207,7 @@ BALLOT_CHECKS = (
         """,
     ),
     Check(
-        rule="G4", promise="who is counted has voted", level="batch", reads=("counted", "voted"),
+        rule="G4", promise="who is counted has voted", level="batch", reads=("counted", "voted"), whole=True,
         sql="""
             SELECT c.domain, c.group, c.seq, format_string('phase %d of ballot %d of group %d: %s is counted, and its'
                    ' daemon knows of no vote of it', c.phase, c.ballot, c.group, c.provider) AS text,

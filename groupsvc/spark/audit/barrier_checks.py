@@ -75,7 +75,7 @@ _where = "format_string('round %d of barrier %s of group %d', c.round, c.barrier
 BARRIER_CHECKS = (
     Check(
         rule="R1", promise="who is counted has come, by the word of its own daemon", level="batch",
-        reads=("barrier_over",),
+        reads=("barrier_over",), whole=True,
         sql=f"""
             SELECT c.domain, c.group, c.seq, concat({_where}, ': ', c.provider, ' is counted, and its daemon has not'
                    ' seen it come') AS text, c.run AS a_run, c.lsn AS a_lsn, NULL AS b_run, NULL AS b_lsn

@@ -6,9 +6,9 @@ where a check has them, is a cheaper question that comes first and mostly has no
 which keys have two values, for instance, before the lines are looked for that have them. They are ``{suspects}`` in the
 SQL.
 
-``reads`` says which kinds of lines the check looks at: if there are none it has checked nothing, and says so. A check
-of level ``full`` needs a line for every entry. One of level ``history`` needs more than daemons write into journals:
-what programs called, or what the harness saw.
+``reads`` says which kinds of lines the check looks at, ``a|b`` that one of two is enough: if there are none it has
+checked nothing, and says so (``grounds``). A check of level ``full`` needs a line for every entry. One of level
+``history`` needs more than daemons write into journals: what programs called, or what the harness saw.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class Check:
     suspects: str = ""
     nodes: int = 1  # so many nodes must have written such lines: a comparison needs two
     settled: bool = False  # asked only if the domain was at rest when the journals ended
+    one_clock: bool = False  # compares times of several nodes, so they must have been told by one clock
+    whole: bool = False  # passes over processes of which lines are missing
 
 
 def two_values(table: str, keys: tuple[str, ...], value: str, text: str, where: str = "true") -> tuple[str, str]:

@@ -63,7 +63,7 @@ _fences = """
 
 LEADER_CHECKS = (
     Check(
-        rule="L1", promise="one process leads in an epoch", level="batch", reads=("view_active", "office", "ordered"),
+        rule="L1", promise="one process leads in an epoch", level="batch", reads=("view_active|office|ordered",),
         suspects=_one_leader[0], sql=_one_leader[1],
     ),
     Check(
@@ -82,7 +82,7 @@ LEADER_CHECKS = (
     ),
     Check(
         rule="L2", promise="who recovers an epoch has promised it before", level="batch",
-        reads=("recovered", "promise"),
+        reads=("recovered", "promise"), whole=True,
         sql="""
             SELECT r.domain, r.group, r.seq, format_string('%s recovers epoch %d of group %d and has not promised it',
                    r.node, r.epoch, r.group) AS text, r.run AS a_run, r.lsn AS a_lsn, min(later.run) AS b_run,
@@ -99,7 +99,7 @@ LEADER_CHECKS = (
     ),
     Check(
         rule="L2", promise="an epoch is used by one process of a node", level="batch",
-        reads=("recovered", "view_active", "office"), suspects=_reused[0], sql=_reused[1],
+        reads=("recovered|view_active|office",), suspects=_reused[0], sql=_reused[1],
     ),
     Check(
         rule="L3", promise="who has promised an epoch installs no view below it", level="batch",
@@ -119,7 +119,7 @@ LEADER_CHECKS = (
     ),
     Check(
         rule="L3", promise="who has promised an epoch holds nothing of a lower one", level="full",
-        reads=("promise", "held"),
+        reads=("promise", "group_held"),
         sql=f"""
             SELECT s.domain, s.group, s.seq_max AS seq, format_string(
                        '%s has promised epoch %d of group %d and holds %d in epoch %d', s.node, s.top.epoch, s.group,
@@ -132,7 +132,7 @@ LEADER_CHECKS = (
     ),
     Check(
         rule="L5", promise="who is under a higher epoch orders and announces nothing in a lower one", level="full",
-        reads=("ordered", "stable"),
+        reads=("group_ordered|group_stable",),
         sql=f"""
             SELECT domain, group, seq_max AS seq, format_string(
                        '%s is under epoch %d of group %d, and still has %s %d in epoch %d', node, top.epoch, group,
@@ -156,7 +156,7 @@ LEADER_CHECKS = (
     ),
     Check(
         rule="L5", promise="who is gone delivers, orders and holds nothing", level="batch",
-        reads=("node_gone", "delivered"),
+        reads=("node_gone", "delivered"), one_clock=True,
         sql=f"""
             WITH gone AS (
                 SELECT c.domain, u.clock, get_json_object(c.args, '$.name') AS name,
@@ -187,7 +187,8 @@ LEADER_CHECKS = (
         """,
     ),
     Check(
-        rule="L6", promise="fences that are handed out only grow", level="batch", reads=("members", "provider_joined"),
+        rule="L6", promise="fences that are handed out only grow", level="batch",
+        reads=("members|provider_joined",),
         sql=f"""
             SELECT domain, group, seq, format_string('the fence of group %d is %d at %d, and was %d at %d', group,
                    fence, seq, before.fence, before.seq) AS text,

@@ -202,16 +202,17 @@ ORDER_CHECKS = (
         reads=("digest",), suspects=f"SELECT * FROM ({_digests[0]}) WHERE {OF_ONE_DIGEST}", sql=_digests[1],
     ),
     Check(
-        rule="B1", promise="one number has the same bytes everywhere", level="full", nodes=2, reads=("entry",),
+        rule="B1", promise="one number has the same bytes everywhere", level="full", nodes=2,
+        reads=("entry|domain_entry",),
         suspects=_contents,
         sql=_two_entries.format(words="not of the same bytes", condition="a.source = b.source AND a.n = b.n"),
     ),
     Check(
         rule="B1", promise="only what the leader of an epoch ordered is delivered in it", level="full",
-        reads=("entry", "ordered"), suspects=_led, sql=_not_led,
+        reads=("entry|domain_entry", "ordered"), whole=True, suspects=_led, sql=_not_led,
     ),
     Check(
-        rule="B1", promise="a message is delivered under one number", level="full", reads=("entry",),
+        rule="B1", promise="a message is delivered under one number", level="full", reads=("entry|domain_entry",),
         suspects=_two_places,
         sql=_lines_of_both.format(
             text="'message %d of %s is %d and %d of group %d', s.n, a.origin, s.seq_before, s.seq, s.group"
@@ -234,7 +235,7 @@ ORDER_CHECKS = (
         reads=("digest",), suspects=f"SELECT * FROM ({_digests[0]}) WHERE NOT {OF_ONE_DIGEST}", sql=_digests[1],
     ),
     Check(
-        rule="B4", promise="one number is one entry everywhere", level="full", nodes=2, reads=("entry",),
+        rule="B4", promise="one number is one entry everywhere", level="full", nodes=2, reads=("entry|domain_entry",),
         suspects=_contents,
         sql=_two_entries.format(words="not the same", condition="NOT (a.source = b.source AND a.n = b.n)"),
     ),
@@ -251,7 +252,7 @@ ORDER_CHECKS = (
     ),
     Check(
         rule="B6", promise="a new leader's log has it with the same bytes", level="full",
-        reads=("recovered", "entry"), suspects=_changed_when_recovered,
+        reads=("recovered", "entry|domain_entry"), suspects=_changed_when_recovered,
         sql="""
             SELECT s.domain, s.group, s.seq, format_string(
                        'the log that %s recovers for epoch %d of group %d has other bytes at %d than were delivered',

@@ -68,8 +68,11 @@ def _head(found: Findings) -> Iterable[str]:
     asked = sum(1 for one in found.asked if not one.why_not)
     not_asked = len(found.asked) - asked
     if found.is_sound:
+        in_part = sum(1 for one in found.asked if one.but)
         words = f"No contradiction. {asked} checks were made"
-        yield f'<p class="verdict good">{words}{f", {not_asked} could not be" if not_asked else ""}.</p>'
+        words += f", {in_part} of them not of everything" if in_part else ""
+        words += f"; {not_asked} could not be" if not_asked else ""
+        yield f'<p class="verdict good">{words}.</p>'
     else:
         rules = sorted({one.invariant for one in found.violations})
         yield f'<p class="verdict bad">{len(found.violations)} contradictions: {", ".join(rules)}</p>'
@@ -99,8 +102,8 @@ def _checks(found: Findings) -> Iterable[str]:
     yield "<h2>What was checked</h2><table><tr><th>rule</th><th>promise</th><th>needs</th>"
     yield '<th class="number">lines</th><th>verdict</th></tr>'
     for one in found.asked:
-        kind = "open" if one.why_not else ("bad" if one.violations else "good")
-        words = f"{one.violations} contradictions" if one.violations else one.verdict
+        kind = "bad" if one.violations else ("open" if one.why_not or one.but else "good")
+        words = one.verdict.replace("violated", f"{one.violations} contradictions", 1)
         lines = f"{one.lines:,}" if one.lines else ""
         yield (
             f"<tr><td>{one.check.rule}</td><td>{escape(one.check.promise)}</td><td>{one.check.level}</td>"

@@ -35,14 +35,16 @@ class Unchecked:
 def unchecked(work: WorkTables, sources: Sources, asked: Iterable[Asked]) -> tuple[Unchecked, ...]:
     """All of it."""
     found = [
-        Unchecked(rules=one.check.rule, what=f"{one.check.promise}: {one.why_not}") for one in asked if one.why_not
+        Unchecked(rules=one.check.rule, what=f"{one.check.promise}: {reason}")
+        for one in asked
+        for reason in (*([one.why_not] if one.why_not else []), *one.but)
     ]
     levels: dict[str, list[str]] = {}
     for row in work.sql("SELECT node, boot, level FROM {runs} WHERE level != 'full'").collect():
         levels.setdefault(row["level"] or "unknown", []).append(f"{row['node']}.{row['boot']}")
     for level, runs in sorted(levels.items()):
         what = f"entry by entry, what {_some(runs)} delivered: level {level}, needs full"
-        found.append(Unchecked(rules="B1, B4, B5, B6, V6, L3, L5", what=what, count=len(runs)))
+        found.append(Unchecked(rules="B1, B4, B5, B6, V3, V4, V5, V6, L1, L3, L5", what=what, count=len(runs)))
     for row in work.sql(HOLES).collect():
         words = HOLE_WORDS[row["why"]]
         found.append(

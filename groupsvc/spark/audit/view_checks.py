@@ -232,7 +232,7 @@ VIEW_CHECKS = (
     ),
     Check(
         rule="V4", promise="a log is recovered from enough servers of the view before", level="batch",
-        reads=("recovered", "view_active"), sql=_from_enough,
+        reads=("recovered", "view_active"), one_clock=True, whole=True, sql=_from_enough,
     ),
     Check(
         rule="V4", promise="nobody orders in a view that is not active", level="full", reads=("ordered",),
@@ -254,7 +254,8 @@ VIEW_CHECKS = (
         sql=_same_list[1].replace("NOT is_entry", "is_entry"),
     ),
     Check(
-        rule="V6", promise="the first entry of an epoch is its leader's own", level="full", reads=("ordered",),
+        rule="V6", promise="the first entry of an epoch is its leader's own", level="full", reads=("group_ordered",),
+        whole=True,
         sql="""
             SELECT domain, group, seq_min AS seq, format_string(
                        'the first entry of epoch %d of group %d, %d, comes from %s', epoch, group, seq_min,
