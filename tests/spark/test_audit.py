@@ -29,7 +29,7 @@ from groupsvc.testing.sim.checkers import check
 from groupsvc.testing.sim.trial import judge_nothing
 from groupsvc.wire.history import HistoryEvent, to_line
 
-from .audit_cases import Case
+from .audit_cases import Case, measured
 from .audit_cases.cases import CASES
 from .spark_sessions import environment, needs_spark, session
 
@@ -271,14 +271,16 @@ def test_tables_and_summary_are_there_for_programs(spark: Any, audited: AuditRes
     summary = json.loads((Path(audited.out) / "summary.json").read_text())
     assert not summary["sound"]
     assert set(PLANTS) <= set(summary["violations"])
-    assert {"ballots", "barriers, the last to come"} <= set(summary["latencies"])
+    assert {"ballots", "barriers, the last to come", "hand-over: it was not"} <= set(summary["latencies"])
     violations = spark.read.parquet(str(Path(audited.out) / "violations"))
     assert len(audited.violations) == violations.count()
     assert {"availability", "leaderships", "fail_overs", "rates", "default_votes"} <= {
         path.name for path in Path(audited.out).iterdir()
     }
-    shares = [row["availability"] for row in spark.read.parquet(str(Path(audited.out) / "availability")).collect()]
-    assert all(share is None or 0.0 <= share <= 1.0 for share in shares)
+    rows = spark.read.parquet(str(Path(audited.out) / "availability")).collect()
+    assert all(row["availability"] is None or 0.0 <= row["availability"] <= 1.0 for row in rows)
+    silent = [row["availability"] for row in rows if row["domain"].endswith("/silent-leader")]
+    assert [pytest.approx(measured.AVAILABILITY)] == silent
 
 
 def test_the_report_needs_no_network(audited: AuditResult) -> None:

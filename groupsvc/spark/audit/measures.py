@@ -44,23 +44,32 @@ SIGNS = """
     UNION ALL
     SELECT run, stream, max(clock_s) FROM {control} GROUP BY run, stream, floor(clock_s * 4)
 """
-"""Signs of life in each quarter of a second; what is about the domain, leases above all, is a sign for every group."""
+"""Signs of life in each quarter of a second."""
 
 AVAILABILITY = f"""
-    WITH own AS (
-        SELECT l.stream, l.epoch, l.run, l.since, l.until, s.at FROM {{leaderships}} l JOIN {{signs}} s
-          ON s.run = l.run AND s.stream = l.stream AND s.at >= l.since AND s.at <= l.until
+    WITH leases AS (
+        SELECT run, clock_s AS at FROM {{control}} WHERE kind = 'lease'
         UNION ALL
-        SELECT l.stream, l.epoch, l.run, l.since, l.until, s.at FROM {{leaderships}} l
-          JOIN (SELECT run, clock_s AS at FROM {{control}} WHERE kind = 'lease') s
-          ON s.run = l.run AND s.at >= l.since AND s.at <= l.until
+        SELECT run, clock_min FROM {{runs}}
         UNION ALL
-        SELECT stream, epoch, run, since, until, since FROM {{leaderships}}
+        SELECT run, clock_max FROM {{runs}}
+    ), quiet AS (
+        SELECT run, at AS until, before AS since
+        FROM (SELECT run, at, lag(at) OVER (PARTITION BY run ORDER BY at) AS before FROM leases)
+        WHERE at - before > {SIGN_S}
+    ), doubtful AS (
+        SELECT l.stream, l.epoch, l.run, greatest(l.since, q.since) AS since, least(l.until, q.until) AS until
+        FROM {{leaderships}} l JOIN quiet q ON q.run = l.run AND q.since < l.until AND q.until > l.since
+    ), own AS (
+        SELECT d.stream, d.epoch, d.since, s.at FROM doubtful d JOIN {{signs}} s
+          ON s.run = d.run AND s.stream = d.stream AND s.at >= d.since AND s.at <= d.until
         UNION ALL
-        SELECT stream, epoch, run, since, until, until FROM {{leaderships}}
+        SELECT stream, epoch, since, since FROM doubtful
+        UNION ALL
+        SELECT stream, epoch, since, until FROM doubtful
     ), pauses AS (
-        SELECT stream, greatest(0D, at - lag(at) OVER (PARTITION BY stream, epoch ORDER BY at) - {SIGN_S}) AS silent
-        FROM own
+        SELECT stream, greatest(0D, at - lag(at) OVER (PARTITION BY stream, epoch, since ORDER BY at) - {SIGN_S})
+               AS silent FROM own
     ), led AS (
         SELECT domain, stream, group, sum(greatest(0D, until - since)) AS led, min(since) AS since,
                count(*) AS views FROM {{leaderships}} GROUP BY domain, stream, group
@@ -78,6 +87,8 @@ AVAILABILITY = f"""
     LEFT JOIN (SELECT stream, sum(silent) AS silent FROM pauses GROUP BY stream) p ON p.stream = l.stream
     LEFT JOIN dropped d ON d.domain = l.domain AND d.group = l.group
 """
+"""A lease is a sign for all groups of its node, some times a second; so only where there were none for a while are the
+signs of each group looked at."""
 
 FAIL_OVERS = """
     WITH changes AS (
@@ -153,7 +164,8 @@ LATENCIES = {
     "ballots": ("ballot_times", "seconds"),
     "barriers, the first to come": ("barrier_times", "longest_s"),
     "barriers, the last to come": ("barrier_times", "shortest_s"),
-    "fail-over": ("fail_overs", "fail_over_s"),
+    "fail-over: the leader was lost": ("fail_overs", "CASE WHEN detected IS NOT NULL THEN fail_over_s END"),
+    "hand-over: it was not": ("fail_overs", "CASE WHEN detected IS NULL THEN fail_over_s END"),
     "detection": ("fail_overs", "detection_s"),
 }
 """What is shown as percentiles and as a distribution."""
