@@ -82,9 +82,14 @@ class Part(Protocol):
     """What a session has in a group: a membership, a subscription, or what is to become one."""
 
     member: int
+    group: str
+    needs: Verb  # without which it may not be there
 
     def end(self, cause: FailureCause) -> None:
         """It is over; nothing is told to it any more."""
+
+    def revoke(self, reason: str) -> None:
+        """Its program may not be here any more, and is told so."""
 
     def responds(self, *, does: bool) -> None:
         """The program answers, or does not."""

@@ -162,10 +162,8 @@ class Sessions:
         self.desk.access = access
         for session in list(self._by_number.values()):
             for part in list(session.parts.values()):
-                if isinstance(part, Membership | Subscription):
-                    verb: Verb = "join" if isinstance(part, Membership) else "subscribe"
-                    if not session.may(verb, part.group):
-                        part.revoke(self.desk.refusal(session.principal, verb, part.group))
+                if not session.may(part.needs, part.group):
+                    part.revoke(self.desk.refusal(session.principal, part.needs, part.group))
 
     # --- Connections ---
 

@@ -10,7 +10,7 @@ import pytest
 from groupsvc.wire import client_messages as m
 from groupsvc.wire.notices import Left
 from groupsvcd.core.access import VERBS, Access, Principal, Rule, Verb, Who
-from groupsvcd.core.events import ClientCame
+from groupsvcd.core.events import ClientCame, LocalCall
 
 from .applications import Application, Applications
 
@@ -36,7 +36,8 @@ class Users(Applications):
 
     def set_access(self, *rules: Rule) -> None:
         for node in "DEF":
-            self.engines[node].sessions.set_access(Access(rules))
+            sessions = self.engines[node].sessions
+            self.step(node, LocalCall(lambda sessions=sessions: sessions.set_access(Access(rules))))  # type: ignore[misc]
 
     def opened_by(self, principal: Principal, node: str) -> Application:
         self.principal = principal
@@ -159,3 +160,29 @@ def test_all_sessions_of_a_user_together_have_so_many_members() -> None:
     one.ask(m.GoodbyeAsk, one.member)
     domain.run(0.3)
     assert isinstance(two.answer(two.join("e")), m.JoinedAs)
+@pytest.mark.parametrize("group", ["_hosts", "_groups"])
+def test_new_rules_end_the_watching_of_what_is_always_there(domain: Users, group: str) -> None:
+    domain.set_access(ALICE_ALL, allowing("subscribe", "join", group=group))
+    alice, watcher = domain.opened_by(ALICE, "D"), domain.opened_by(BOB, "E")
+    assert isinstance(watcher.answer(watcher.subscribe(group)), m.Subscribed)
+    domain.set_access(ALICE_ALL)
+    (lost,) = watcher.kinds(m.MemberLost)
+    assert f"no rule of this node allows user:1001 to subscribe in group '{group}'" in lost.reason
+    told = len(watcher.told)
+    alice.join("new")
+    domain.die("G")
+    domain.run(4.0)
+    assert told == len(watcher.told)
+    denied(watcher, watcher.subscribe(group), "subscribe")
+
+
+def test_new_rules_end_a_watching_that_has_not_begun(domain: Users) -> None:
+    domain.set_access(ALICE_ALL, allowing("subscribe", group="_groups"))
+    watcher = domain.opened_by(BOB, "E")
+    number = watcher.subscribe("_groups", wait=0.0)
+    domain.set_access(ALICE_ALL)
+    denied(watcher, number, "subscribe")
+    domain.run(1.0)
+    assert [] == watcher.kinds(m.Subscribed)
+
+
