@@ -23,7 +23,7 @@ from ..nodegroups.seat import Seat
 from ..nodegroups.user import Application, Form
 from ..parameters import Timers
 from ..peer_messages import ForChair, PeerMessage
-from ..statistics import ProcessGroupStatistics
+from ..statistics import ProcessGroupStatistics, Sees
 from ..turn import Turn
 from ..views import AttributeValue, NodeId
 from . import chronicle
@@ -323,8 +323,11 @@ class ProcessGroups:
 
     # --- Looking at it ---
 
-    def statistics(self, groups_max: int) -> ProcessGroupStatistics:
-        """As of now; of so many groups, the oldest by id, how many members each has."""
+    def statistics(self, groups_max: int, sees: Sees = lambda group: True) -> ProcessGroupStatistics:
+        """As of now; of so many groups, the oldest by id, how many members each has, if it may be seen.
+
+        Which may be seen is asked of those alone: who may see none of thousands must not have each judged.
+        """
         members = unresponsive = failing = waiting = running = 0
         for local in self._by_id.values():  # once, as there may be thousands
             group = local.group
@@ -337,7 +340,7 @@ class ProcessGroups:
         return ProcessGroupStatistics(
             groups=len(self._by_id),
             members=members,
-            members_by_group={local.name: len(local.group.providers) for local in shown},
+            members_by_group={local.name: len(local.group.providers) for local in shown if sees(local.name)},
             unresponsive=unresponsive,
             failing=failing,
             proposals_waiting=waiting,

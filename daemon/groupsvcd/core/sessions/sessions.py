@@ -46,7 +46,7 @@ from groupsvc.wire.client_messages import (
 )
 from groupsvc.wire.limits import SESSIONS_MAX
 
-from ..access import UNKNOWN, Access, Principal, Verb
+from ..access import UNKNOWN, Access, Principal
 from ..audit import Audit
 from ..domain.member import Member
 from ..domain.requests import Requests
@@ -68,6 +68,7 @@ from .membership import Membership
 from .outside import Outside
 from .proposals import provider_of
 from .quota import Quota
+from .rights import missing_right
 from .session import Handler, Session
 from .subscription import Subscription
 
@@ -134,13 +135,21 @@ class Sessions:
         if principal.token:
             self.newcomers[client] = principal.token
 
-    def may(self, client: int, id: int, verb: Verb, group: str = "") -> bool:
-        """Whether who asks elsewhere may do this; if not, that is answered."""
-        principal = self.principal_of(client)
-        if self.desk.access.allows(principal, verb, group):
+    def may(self, client: int, request: AnyClientRequest) -> bool:
+        """Whether who has no session may ask this; if not, that is answered. A session has judged what it hands on."""
+        if client < 0 or self.desk.access.is_open:
             return True
-        self._reply(client, Problem(id, "failed", "permission denied", self.desk.refusal(principal, verb, group)))
+        principal, access = self.principal_of(client), self.desk.access
+        missing = missing_right(request, lambda verb, group: access.allows(principal, verb, group), lambda member: "")
+        if missing is None:
+            return True
+        text = self.desk.refusal(principal, *missing)
+        self._reply(client, Problem(request.id, "failed", "permission denied", text))
         return False
+
+    def sees(self, client: int, group: str) -> bool:
+        """Whether who asks elsewhere may know that there is such a group."""
+        return self.desk.access.sees(self.principal_of(client), group)
 
     def may_list_keys(self, client: int, id: int) -> bool:
         """Whether who asks elsewhere may say which nodes there are; if not, that is answered."""

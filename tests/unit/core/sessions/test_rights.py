@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from groupsvc.wire import client_messages as m
-from groupsvc.wire.notices import Left
+from groupsvc.wire.notices import Left, PhaseOpened, StateChanged
 from groupsvcd.core.access import VERBS, Access, Principal, Rule, Verb, Who
 from groupsvcd.core.events import ClientCame, LocalCall
 
@@ -114,6 +114,60 @@ def test_voting_and_leaving_need_no_right_of_their_own(domain: Users) -> None:
     left = bob.ask(m.LeaveAsk, bob.member, 0, 5.0)
     domain.run(0.5)
     assert isinstance(bob.answer(left), m.OutcomeIs)
+
+
+SAID_WITH_A_VOTE: dict[str, tuple[Verb, dict[str, Any]]] = {
+    "a state": ("propose", {"state": b"taken"}),
+    "an empty state": ("propose", {"state": b""}),
+    "a default vote": ("propose", {"default_vote": "reject"}),
+    "a message": ("send", {"message": b"x"}),
+}
+
+
+@pytest.mark.parametrize("verb, said", SAID_WITH_A_VOTE.values(), ids=SAID_WITH_A_VOTE)
+def test_what_is_said_with_a_vote_needs_the_right_to_say_it(domain: Users, verb: Verb, said: dict[str, Any]) -> None:
+    """Else who may only join would change the state with its vote on its own leave."""
+    alice, bob = domain.opened_by(ALICE, "D"), domain.opened_by(BOB, "E")
+    alice.join(leave_phases="n")
+    domain.set_access(ALICE_ALL, allowing("join"))
+    bob.join()
+    left = bob.ask(m.LeaveAsk, bob.member, 0, 5.0)
+    domain.run(0.3)
+    denied(bob, vote(bob, **said), verb)
+    alice.vote("approve")
+    domain.run(0.3)
+    assert [] == bob.answers(left), "its vote was not counted, and is waited for"
+    bare = vote(bob)
+    domain.run(0.3)
+    assert isinstance(bob.answer(bare), m.Done)
+    answer = bob.answer(left)
+    assert isinstance(answer, m.OutcomeIs)
+    assert answer.outcome.approved
+    assert (None, ()) == (answer.outcome.subject.state, answer.outcome.messages)
+    assert [] == alice.notices(StateChanged)
+
+
+@pytest.mark.parametrize("verb, said", SAID_WITH_A_VOTE.values(), ids=SAID_WITH_A_VOTE)
+def test_with_the_right_it_is_said(domain: Users, verb: Verb, said: dict[str, Any]) -> None:
+    alice, bob = domain.opened_by(ALICE, "D"), domain.opened_by(BOB, "E")
+    alice.join(state_phases="n")
+    domain.set_access(ALICE_ALL, allowing("join", verb))
+    bob.join()
+    number = alice.propose_state(b"red")
+    domain.run(0.3)
+    alice.vote("approve")
+    cast = vote(bob, **said)
+    domain.run(0.5)
+    assert isinstance(bob.answer(cast), m.Done)
+    answer = alice.answer(number)
+    assert isinstance(answer, m.OutcomeIs)
+    assert said.get("state", b"red") == answer.outcome.subject.state
+    assert [said[name] for name in ("message",) if name in said] == [one.payload for one in answer.outcome.messages]
+
+
+def vote(application: Application, **said: Any) -> int:
+    opened = application.notices(PhaseOpened)[-1]
+    return application.ask(m.CastVote, application.member, opened.ballot, opened.phase, "approve", **said)
 
 
 @pytest.mark.parametrize("create", [None, True])
