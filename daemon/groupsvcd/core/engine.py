@@ -376,7 +376,8 @@ class Engine:
             parts = self.all_statistics(lambda group: self.sessions.sees(client, group))
             self.turn.reply(client, Statistics(message.id, parts))
         elif isinstance(message, LookUpAsk):
-            self.requests.on_look_up(client, message)
+            if not message.form or self.sessions.has_room_to_form(client, message.id):
+                self.requests.on_look_up(client, message, self.sessions.principal_of(client).identity)
         elif isinstance(message, ConfigAsk):
             self.requests.on_config_ask(client, message)
         elif isinstance(message, ConfigSet):

@@ -91,7 +91,9 @@ class Sessions:
             turn, member, requests, node_groups, processes, rng, Alarms(turn), trouble, lambda client, request: None
         )
         self.desk.audit = Audit(lambda: turn.now, lambda op, args: turn.journal(op, **args))
-        self.desk.quota = Quota(turn, lambda: self._by_number.values())
+        self.desk.quota = Quota(
+            turn, lambda: self._by_number.values(), lambda: (*requests.forming, *processes.formed_for())
+        )
         self.desk.outside = Outside(self.desk)
         self.desk.hosts = Hosts(self.desk)
         self.desk.group_names = GroupNames(self.desk)
@@ -145,6 +147,16 @@ class Sessions:
             return True
         text = self.desk.refusal(principal, *missing)
         self._reply(client, Problem(request.id, "failed", "permission denied", text))
+        return False
+
+    def has_room_to_form(self, client: int, id: int) -> bool:
+        """Whether one more group may be formed here for who asks; if not, that is answered."""
+        identity, quota = self.principal_of(client).identity, self.desk.quota
+        if quota.forms_one(identity):
+            return True
+        most = f"{quota.members_max} members, subscriptions and groups that they only formed"
+        text = f"all programs of {identity} on this node have at most {most} (limits.members_per_principal_max)"
+        self.desk.turn.reply(client, Problem(id, "failed", "full", text))
         return False
 
     def sees(self, client: int, group: str) -> bool:

@@ -202,18 +202,6 @@ def test_new_rules_take_out_who_may_not_be_there_any_more(domain: Users) -> None
     assert 1 == len(alice.notices(Left))
 
 
-def test_all_sessions_of_a_user_together_have_so_many_members() -> None:
-    domain = Users()
-    domain.engines["D"].sessions.desk.quota.members_max = 3
-    one, two, other = domain.opened_by(BOB, "D"), domain.opened_by(BOB, "D"), domain.opened_by(ALICE, "D")
-    for name in ("a", "b"):
-        one.join(name)
-    two.join("c")
-    assert ("failed", "full") == two.problem(two.join("d"))
-    assert isinstance(other.answer(other.join("d")), m.JoinedAs)
-    one.ask(m.GoodbyeAsk, one.member)
-    domain.run(0.3)
-    assert isinstance(two.answer(two.join("e")), m.JoinedAs)
 @pytest.mark.parametrize("group", ["_hosts", "_groups"])
 def test_new_rules_end_the_watching_of_what_is_always_there(domain: Users, group: str) -> None:
     domain.set_access(ALICE_ALL, allowing("subscribe", "join", group=group))
@@ -240,3 +228,48 @@ def test_new_rules_end_a_watching_that_has_not_begun(domain: Users) -> None:
     assert [] == watcher.kinds(m.Subscribed)
 
 
+def test_all_sessions_of_a_user_together_have_so_many_members() -> None:
+    domain = Users()
+    domain.engines["D"].sessions.desk.quota.members_max = 3
+    one, two, other = domain.opened_by(BOB, "D"), domain.opened_by(BOB, "D"), domain.opened_by(ALICE, "D")
+    for name in ("a", "b"):
+        one.join(name)
+    two.join("c")
+    assert ("failed", "full") == two.problem(two.join("d"))
+    assert isinstance(other.answer(other.join("d")), m.JoinedAs)
+    one.ask(m.GoodbyeAsk, one.member)
+    domain.run(0.3)
+    assert isinstance(two.answer(two.join("e")), m.JoinedAs)
+
+
+def test_groups_that_a_user_only_formed_count_as_well() -> None:
+    """One client could fill the directory with groups that nobody joins: they stay as long as the node."""
+    domain = Users()
+    domain.engines["D"].sessions.desk.quota.members_max = 3
+    one, other = domain.opened_by(BOB, "D"), domain.opened_by(ALICE, "D")
+    formed = [one.ask(m.LookUpAsk, name, True, 5.0) for name in "abcde"]
+    domain.run(0.5)
+    assert 3 == sum(isinstance(one.answer(number), m.GroupRecord) for number in formed)
+    assert [("failed", "full")] * 2 == [one.problem(number) for number in formed[3:]]
+    domain.run(2.0)
+    assert ("failed", "full") == one.problem(one.ask(m.LookUpAsk, "f", True, 5.0))
+    assert ("failed", "full") == one.problem(one.join("f"))
+    assert isinstance(other.answer(other.join("a")), m.JoinedAs)
+    domain.run(1.5)
+    number = one.ask(m.LookUpAsk, "f", True, 5.0)
+    domain.run(0.5)
+    assert isinstance(one.answer(number), m.GroupRecord), "a group that was joined is its providers'"
+
+
+def test_who_hangs_up_or_has_no_patience_forms_no_more_groups_than_others() -> None:
+    """What was sent to the name server happens: the group is carried here, and counted, whoever waits for it."""
+    domain = Users()
+    domain.engines["D"].sessions.desk.quota.members_max = 3
+    hasty, gone, last = (domain.opened_by(BOB, "D") for _ in range(3))
+    for name in "ab":
+        hasty.ask(m.LookUpAsk, name, True, 0.0)
+    gone.ask(m.LookUpAsk, "c", True, 5.0)
+    gone.end()
+    domain.run(2.0)
+    assert 3 == domain.engines["D"].groups.statistics().roles["leader"]
+    assert ("failed", "full") == last.problem(last.ask(m.LookUpAsk, "d", True, 5.0))
