@@ -118,7 +118,11 @@ class Proposal:
         message: bytes | None = None,
         default_vote: Vote | None = None,
     ) -> None:
-        """Vote in this phase; does not wait. ``TimedOut`` if the phase is over, ``UsageError`` if voted already."""
+        """Vote in this phase; does not wait. ``TimedOut`` if the phase is over, ``UsageError`` if voted already.
+
+        Where there are rules, what is said with a vote needs the right to say it. If it is missing the vote does not
+        count, ``PermissionDenied`` is reported as an error of a callback is, and the program can vote again.
+        """
         if self._cast is None:
             raise UsageError(
                 f"{self.in_words} in group {self.group!r} is not open for a vote of yours", group=self.group

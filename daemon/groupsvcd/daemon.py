@@ -39,6 +39,7 @@ from .core.domain.surveys import Observed
 from .core.effects import Adopt
 from .core.engine import Engine
 from .core.records import NodeRecord, Stored
+from .core.statistics import Sees
 from .io import clocks, process
 from .io.addresses import host_and_port
 from .io.clients import Clients
@@ -229,7 +230,7 @@ class Daemon:
             "limits.clients_per_principal_max", "limits.members_per_principal_max",
             apply=lambda new: self._set_quotas(clients, new),
         )  # fmt: skip
-        engine.all_statistics = lambda: as_objects(self.statistics())
+        engine.all_statistics = lambda sees: as_objects(self.statistics(sees))
         self.changes.add("limits.clients_max", apply=lambda new: clients.admit(new.limits.clients_max))
         self.changes.add(
             "limits.client_queue_frames_max", apply=lambda new: clients.queue(new.limits.client_queue_frames_max)
@@ -297,12 +298,12 @@ class Daemon:
         """These are the rules from the next round on; from the thread of ``run``."""
         self.reactor.call(lambda: self.engine.sessions.set_access(access))
 
-    def statistics(self) -> DaemonStatistics:
-        """Everything in numbers, as of now; only within a step of the engine."""
+    def statistics(self, sees: Sees = lambda group: True) -> DaemonStatistics:
+        """Everything in numbers, as of now, of groups that may be seen; only within a step of the engine."""
         events, wall = self._events, clocks.wall_ns() / 1e9
         return DaemonStatistics(
             build=Build(version=__version__, python=".".join(map(str, sys.version_info[:3])), libzmq=zmq.zmq_version()),
-            engine=self.engine.statistics(self.config.limits.metrics_series_max),
+            engine=self.engine.statistics(self.config.limits.metrics_series_max, sees),
             reactor=self.reactor.statistics(),
             clients=self.clients.statistics(),
             peers=None if self.peers is None else self.peers.totals(),

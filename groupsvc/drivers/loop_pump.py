@@ -30,7 +30,7 @@ from ..sansio.applying import MachineDue
 from ..sansio.asking import Start
 from ..sansio.membership_machine import Membership
 from ..sansio.problems import error_of
-from ..sansio.session_machine import Due, SessionMachine, StateDue, VoteDue
+from ..sansio.session_machine import DenialDue, Due, SessionMachine, StateDue, VoteDue
 from ..session_states import IS_OVER, SessionState
 from ..voting import Answer, Proposal
 from ..wire.client_messages import Welcome
@@ -340,6 +340,8 @@ class LoopPump:
                     await self._ask_for_vote(task)
                 elif isinstance(task, MachineDue):
                     await self._run_machine(task)
+                elif isinstance(task, DenialDue):
+                    self._report("a vote was not taken", task.error)
                 else:
                     await self._tell_state(task)
             finally:
@@ -396,7 +398,9 @@ class LoopPump:
         finally:
             self._in_proposal = False
         with contextlib.suppress(GroupServiceError):  # too late, or it voted by itself
-            self._cast(membership, proposal, answer)
+            self.check_process()
+            membership.vote_as_returned(proposal, answer)
+            self.turn()
 
     def _report(self, what: str, error: BaseException) -> None:
         """As the loop reports what no task waits for: the log alone may have no reader."""

@@ -35,7 +35,7 @@ from ..sansio.calls import Call
 from ..sansio.event_buffer import EventBuffer
 from ..sansio.membership_machine import Membership
 from ..sansio.problems import error_of
-from ..sansio.session_machine import SessionMachine, StateDue, VoteDue
+from ..sansio.session_machine import DenialDue, SessionMachine, StateDue, VoteDue
 from ..session_states import IS_OVER, SessionState
 from ..voting import Answer, Proposal, problem_with_answer
 from ..voting_words import Vote
@@ -494,6 +494,8 @@ class Pump:
                 self._callbacks.put(lambda task=task: self._ask_for_vote(task))  # type: ignore[misc]
             elif isinstance(task, MachineDue):
                 self._callbacks.put(lambda task=task: self._run_machine(task))  # type: ignore[misc]
+            elif isinstance(task, DenialDue):
+                self._callbacks.put(lambda task=task: report(task.error))  # type: ignore[misc]
             elif self.state_listeners:
                 self._callbacks.put(lambda task=task: self._tell_state(task))  # type: ignore[misc]
 
@@ -544,7 +546,7 @@ class Pump:
         finally:
             self._in_proposal = False
         with contextlib.suppress(GroupServiceError):  # too late, or it voted by itself
-            self._cast(membership, proposal, answer)
+            self.do(lambda: membership.vote_as_returned(proposal, answer))
 
     def _cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         self.do(lambda: membership.vote(proposal, answer))

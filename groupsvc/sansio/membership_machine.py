@@ -16,7 +16,7 @@ import attrs
 
 from .. import events
 from ..attributes import GroupAttributes, attributes_of
-from ..errors import Lost, PeerProtocolError, Rejected, TimedOut, UsageError
+from ..errors import GroupServiceError, Lost, PeerProtocolError, Rejected, TimedOut, UsageError
 from ..positions import NOT_KNOWN, Numbering
 from ..views import Provider, View, provider_of, stranger, text_of
 from ..voting import MANUAL, Answer, Outcome, Proposal, messages_of, outcome_of, proposal_of, tally_of
@@ -26,6 +26,7 @@ from ..wire import notices
 from .applying import Applying, CaughtUp, Item, Last, Restore, Snapshot
 from .event_buffer import EventBuffer, MessageRun
 from .own_messages import OwnMessages
+from .problems import error_of
 
 
 class Speaker(Protocol):
@@ -42,6 +43,9 @@ class Speaker(Protocol):
 
     def cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         """The program votes, from whatever thread."""
+
+    def vote_denied(self, membership: Membership, error: GroupServiceError) -> None:
+        """A vote said what the program may not say; it is to be told."""
 
     def to_machine(self, membership: Membership, item: Item) -> None:
         """The program's state machine is due, behind what is due already."""
@@ -93,6 +97,7 @@ class Membership:
         self.me = None if my_id is None else self.who(my_id)
         self._proposal: Proposal | None = None
         self._last_vote = (0, 0)  # ballot and phase
+        self._cast: tuple[int, Proposal, bool] | None = None  # its request, on what, whether on_proposal returned it
 
     # --- What is known ---
 
@@ -407,6 +412,7 @@ class Membership:
             raise TimedOut(text, group=self.group)
         self._last_vote = (proposal.ballot, proposal.phase)
         id = self._speaker.next_id()
+        self._cast = (id, proposal, False)
         if answer is None:
             self._speaker.say(wire.CastVote(id, self.number, proposal.ballot, proposal.phase, None))
             return
@@ -417,3 +423,25 @@ class Membership:
                 None if default is None else "approve" if default is Vote.APPROVE else "reject",
             )
         )  # fmt: skip
+
+    def vote_as_returned(self, proposal: Proposal, answer: Answer | None) -> None:
+        """The same for what ``on_proposal`` returned; nobody asks it again, so if that is denied it has failed."""
+        self.vote(proposal, answer)
+        assert self._cast is not None
+        self._cast = (*self._cast[:2], True)
+
+    def is_vote(self, id: int) -> bool:
+        """Whether this request is the newest vote."""
+        return self._cast is not None and self._cast[0] == id
+
+    def vote_denied(self, problem: wire.Problem) -> None:
+        """The daemon did not take it, as something was said with it that the program may not say: it has not voted."""
+        assert self._cast is not None
+        _, proposal, is_returned = self._cast
+        self._cast = None
+        what = f"vote on {proposal.in_words} with what was said"
+        self._speaker.vote_denied(self, error_of(problem, what, group=self.group))
+        if self.is_open(proposal):
+            self._last_vote = (0, 0)
+            if is_returned:
+                self.vote(proposal, None)

@@ -25,7 +25,7 @@ from typing import Any, Protocol, get_args
 import attrs
 
 from .. import events
-from ..errors import DaemonUnreachable, PeerProtocolError, Suspended, UsageError, WouldBlock
+from ..errors import DaemonUnreachable, GroupServiceError, PeerProtocolError, Suspended, UsageError, WouldBlock
 from ..positions import Numberings
 from ..session_states import IS_OVER, LEGAL, Lease, SessionState
 from ..views import text_of
@@ -55,7 +55,15 @@ class StateDue:
     state: SessionState
 
 
-Due = VoteDue | StateDue | MachineDue
+@attrs.frozen
+class DenialDue:
+    """A vote was not taken: the program is to be told."""
+
+    membership: Membership
+    error: GroupServiceError
+
+
+Due = VoteDue | StateDue | MachineDue | DenialDue
 
 QUESTIONS_MAX = 100
 """A daemon that has not answered so many is stopped: it is not asked again before it does."""
@@ -220,13 +228,16 @@ class SessionMachine:
             self.members.pop(membership.number, None)
 
     def _unwanted(self, answer: wire.AnyAnswer) -> None:
-        """No call waits for it: messages were refused, or what was entered too late is left again."""
+        """No call waits for it: messages or a vote were refused, or what was entered too late is left again."""
         if isinstance(answer, wire.JoinedAs | wire.Subscribed):
             self.say(wire.GoodbyeAsk(self.next_id(), answer.member))
         elif isinstance(answer, wire.Problem):
             for membership in self.members.values():
                 if membership.own.is_waiting_for(answer.id):
                     membership.own.refused(answer, membership.group)
+                    break
+                if answer.code == "permission denied" and membership.is_vote(answer.id):
+                    membership.vote_denied(answer)
                     break
 
     # --- Opening, resuming, the lease ---
@@ -522,3 +533,7 @@ class SessionMachine:
     def cast(self, membership: Membership, proposal: Proposal, answer: Answer | None) -> None:
         """``proposal.vote`` was called, from whatever thread: that is the driver's affair."""
         self._cast_hook(membership, proposal, answer)
+
+    def vote_denied(self, membership: Membership, error: GroupServiceError) -> None:
+        """A vote of it was not taken."""
+        self.due.append(DenialDue(membership, error))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,10 +54,40 @@ def test_a_key_may_do_what_its_rule_says_and_nothing_else(far: groupsvc.Session)
             denied()
 
 
+def test_what_is_said_with_a_vote_needs_its_right_and_a_bare_vote_none(
+    ruled: LocalDomain, far: groupsvc.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The vote on one's own leave is no way to another state."""
+    reported: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+    monkeypatch.setattr(threading, "excepthook", lambda args: reported.put(args.exc_value))
+    attributes = groupsvc.GroupAttributes(leave_phases=groupsvc.Phases.N, time_limit=20.0)
+    with ruled.connect("n1") as session, session.join("db-vote", attributes=attributes) as group:
+        voter = far.join("db-vote", on_proposal=groupsvc.MANUAL, events=True)
+
+        def vote() -> None:
+            event = next(event for event in voter.events() if isinstance(event, groupsvc.Proposed))
+            event.proposal.vote(groupsvc.Vote.APPROVE, state=b"taken")
+            denied.append(reported.get(timeout=10.0))
+            event.proposal.vote(groupsvc.Vote.APPROVE)
+
+        denied: list[BaseException | None] = []
+        thread = threading.Thread(target=vote)
+        thread.start()
+        assert voter.leave().approved
+        thread.join()
+        (error,) = denied
+        assert isinstance(error, PermissionDenied)
+        assert "key:client to propose in group 'db-vote'; one that would: [[access]]" in str(error)
+        assert b"" == group.view.state
+
+
 def test_a_key_administers_nothing_unless_that_is_said(ruled: LocalDomain) -> None:
     with DaemonConnection(ruled.remote_address("n1"), keys=ruled.keys) as connection:
         with pytest.raises(PermissionDenied, match="administer the domain"):
             connection.hand_over("n1")
+        with pytest.raises(PermissionDenied, match="administer the domain"):
+            connection.config_get("daemon/keys/n1")
+        assert 0 == connection.config_get("daemon/log_level").version
         assert "n1" == connection.status().node
 
 

@@ -16,8 +16,8 @@ KINDS = rows_under(["kind", "level", "when", "fields"], PAGE)
 DEED = "Deed"
 """Of it comes a record when it is done."""
 
-RECORDS = "record"
-"""The method of an ``Audit`` that writes a kind and ``who`` it was; an ``Audit`` is told by its name."""
+RECORDS = ("record", "record_stranger")
+"""The methods of an ``Audit`` that write a kind and ``who`` it was; an ``Audit`` is told by its name."""
 
 NOT_TOLD = {"delivery", "first", "left_out", "sender", "options"}
 """Arguments that only some lines have, or that no daemon writes into a file."""
@@ -31,7 +31,7 @@ def written_by_the_daemon() -> dict[str, set[str]]:
             if not isinstance(node, ast.Call):
                 continue
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            is_record = (name == RECORDS and _is_audit(node.func)) or name == DEED
+            is_record = (name in RECORDS and _is_audit(node.func)) or name == DEED
             if name not in ("journal", "audit", "Journal") and not is_record:
                 continue
             kinds = [node.args[0]] if node.args else [word.value for word in node.keywords if word.arg == "op"]

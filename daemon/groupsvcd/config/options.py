@@ -25,7 +25,7 @@ class Limits:
     logical_lifetime: int = 100_000  # entries after which an unrepeated submission is forgotten
     clients_max: int = 1_000  # connections of applications
     clients_per_principal_max: int = 1_000  # of one user or key
-    members_per_principal_max: int = 50_000  # its memberships and subscriptions on this node
+    members_per_principal_max: int = 50_000  # memberships, subscriptions, and groups it only formed
     peer_queue_frames_max: int = 96  # frames waiting for one peer; 96 x 256 KiB + 8 MiB = 32 MiB, see io/peers.py
     client_queue_frames_max: int = 1_000  # frames waiting for one client; beyond it it is given up
     journal_file_bytes_max: int = 64 * 1024 * 1024  # size at which the event journal begins a new file

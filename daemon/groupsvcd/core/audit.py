@@ -3,6 +3,11 @@
 A record is a line of the event journal and of the log, with a name that does not change and ``who`` it was. What is
 refused a thousand times a second must not push everything else out of either, so of one kind and one principal only a
 few are written in a second; the next one that is written says how many were not (``missed``).
+
+What somebody chooses for himself is no part of what is counted by. A stranger comes with a new key each time, so all
+strangers are counted as one, whatever their lines show. And where more principals come than can be counted apart, those
+that come last are counted as one, and nobody's count begins anew before its second is over. (Of who is forgotten then
+nobody is told what was missed; so many principals have to be let in first.)
 """
 
 from __future__ import annotations
@@ -12,7 +17,10 @@ from typing import Any
 
 RECORDS_PER_S = 10
 REMEMBERED_MAX = 1_000
-"""Kinds and principals that are counted apart; then counting begins anew for all."""
+"""Kinds and principals that are counted apart at a time."""
+
+ANYBODY = ""
+"""Who is counted together with all others of whom the same is true: strangers, and who finds no room of his own."""
 
 Write = Callable[[str, dict[str, Any]], None]
 
@@ -23,17 +31,39 @@ class Audit:
     def __init__(self, clock: Callable[[], float], write: Write) -> None:
         self._clock, self._write = clock, write
         self._counts: dict[tuple[str, str], tuple[float, int]] = {}  # since when, how many
+        self._tidied_at = float("-inf")
 
     def record(self, op: str, who: str, **args: Any) -> None:
-        """Something happened that ``who`` did, or wanted."""
+        """Something happened that ``who`` did, or wanted: a principal, which nobody becomes by saying so."""
+        self._record(op, who, who, args)
+
+    def record_stranger(self, op: str, shown: str, **args: Any) -> None:
+        """The same of somebody who is nobody here yet; ``shown`` is what he came with."""
+        self._record(op, ANYBODY, shown, args)
+
+    def _record(self, op: str, counted_as: str, who: str, args: dict[str, Any]) -> None:
         now = self._clock()
-        since, count = self._counts.get((op, who), (now, 0))
+        key = self._place(op, counted_as, now)
+        since, count = self._counts.get(key, (now, 0))
         missed = 0
         if now >= since + 1.0:
             missed = max(0, count - RECORDS_PER_S)
             since, count = now, 0
-        if len(self._counts) >= REMEMBERED_MAX:
-            self._counts.clear()
-        self._counts[(op, who)] = (since, count + 1)
+        self._counts[key] = (since, count + 1)
         if count < RECORDS_PER_S:
             self._write(op, {"who": who, **args, **({"missed": missed} if missed else {})})
+
+    def _place(self, op: str, counted_as: str, now: float) -> tuple[str, str]:
+        key = (op, counted_as)
+        if key in self._counts:
+            return key
+        if len(self._counts) >= REMEMBERED_MAX and now >= self._tidied_at + 1.0:
+            self._tidied_at = now
+            self._counts = {one: found for one, found in self._counts.items() if self._is_needed(one, found, now)}
+        return key if len(self._counts) < REMEMBERED_MAX else (op, ANYBODY)
+
+    @staticmethod
+    def _is_needed(key: tuple[str, str], found: tuple[float, int], now: float) -> bool:
+        """Whether its second lasts, or somebody is still to be told how many were missed."""
+        since, count = found
+        return now < since + 1.0 or (key[1] == ANYBODY and count > RECORDS_PER_S)

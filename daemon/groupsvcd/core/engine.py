@@ -77,7 +77,7 @@ from .peer_messages import (
 )
 from .records import NO_DOMAIN, NodeRecord, Stored
 from .sessions.sessions import Sessions
-from .statistics import DomainStatistics, EngineStatistics, counted
+from .statistics import DomainStatistics, EngineStatistics, Sees, counted
 from .turn import Turn
 
 FROM_AN_OFFICE = (NodeList, Answered, Tell, SubmitRefused, Unwelcome)
@@ -134,7 +134,7 @@ class Engine:
         }
         if self.voter is not None:
             self._handlers |= self.voter.handlers()
-        self.all_statistics: Callable[[], dict[str, Any]] = dict  # of the daemon around it, for a program that asks
+        self.all_statistics: Callable[[Sees], dict[str, Any]] = lambda sees: {}  # of the daemon, for who sees these
         self._newest: dict[str, int] = {}  # incarnations of the other nodes: what is lower is dropped
         self._seen: dict[str, int] = {}  # the highest that was ever seen in a frame
         self._called_by: dict[str, int] = {}  # with which a voter called us as name server
@@ -364,30 +364,28 @@ class Engine:
 
     def _answer(self, client: int, message: ClientRequest) -> None:
         """What concerns no group; ``client`` is a connection, or below 0 a session."""
-        may = self.sessions.may
+        if not self.sessions.may(client, message):  # type: ignore[arg-type]  # it is one of them
+            return
         if isinstance(message, StatusAsk):
             self.turn.reply(client, self.status(message.id, self.turn.now))
         elif isinstance(message, DrainAsk):
-            if may(client, message.id, "admin"):
-                self.drain.on_ask(client, message)
+            self.drain.on_ask(client, message)
         elif isinstance(message, LookUpAsk) and message.form and self.sessions.desk.draining:
             self.turn.reply(client, Problem(message.id, "failed", "draining", self.sessions.desk.draining))
         elif isinstance(message, StatisticsAsk):
-            self.turn.reply(client, Statistics(message.id, self.all_statistics()))
+            parts = self.all_statistics(lambda group: self.sessions.sees(client, group))
+            self.turn.reply(client, Statistics(message.id, parts))
         elif isinstance(message, LookUpAsk):
-            if may(client, message.id, "create" if message.form else "subscribe", message.group):
-                self.requests.on_look_up(client, message)
+            if not message.form or self.sessions.has_room_to_form(client, message.id):
+                self.requests.on_look_up(client, message, self.sessions.principal_of(client).identity)
         elif isinstance(message, ConfigAsk):
             self.requests.on_config_ask(client, message)
         elif isinstance(message, ConfigSet):
-            if may(client, message.id, "admin"):
-                self.requests.on_config_set(client, message)
+            self.requests.on_config_set(client, message)
         elif isinstance(message, HandOverAsk):
-            if may(client, message.id, "admin"):
-                self.requests.on_hand_over(client, message)
+            self.requests.on_hand_over(client, message)
         elif isinstance(message, SurveyAsk):
-            if may(client, message.id, "admin"):
-                self.surveys.on_ask(client, message)
+            self.surveys.on_ask(client, message)
         elif isinstance(message, OptionsAsk):
             self.turn.reply(client, OptionsAre(message.id, self.turn.node, self.option_lines()))
         elif isinstance(message, TokenAsk | RevokeAsk | NodeKeysAsk):
@@ -435,8 +433,8 @@ class Engine:
             return ""
         return self.trouble.in_words or "this node is not in the domain yet"
 
-    def statistics(self, groups_max: int) -> EngineStatistics:
-        """Everything in numbers; of so many groups, how many members each has. Only within a step."""
+    def statistics(self, groups_max: int, sees: Sees = lambda group: True) -> EngineStatistics:
+        """Everything in numbers; of so many groups, how many members those have that one sees. Only in a step."""
         member, voter = self.member, self.voter
         nodes = dict.fromkeys(("up", "down", "gone"), 0)
         for entry in member.nodes.values():
@@ -453,7 +451,7 @@ class Engine:
         return EngineStatistics(
             domain=domain,
             node_groups=self.groups.statistics(),
-            process_groups=self.processes.statistics(groups_max),
+            process_groups=self.processes.statistics(groups_max, sees),
             sessions=self.sessions.statistics(),
             counted=counted(self.turn.tally),
         )

@@ -6,9 +6,14 @@ everything else is as it is at this moment. No number here decides anything.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from .tally import Measured, Tally
+
+Sees = Callable[[str], bool]
+"""Whether who is shown the numbers may know that there is a group of this name."""
 
 
 @attrs.frozen(kw_only=True)
@@ -39,7 +44,7 @@ class ProcessGroupStatistics:
 
     groups: int
     members: int  # of all of them
-    members_by_group: dict[str, int]  # of some
+    members_by_group: dict[str, int]  # of some, which the asker may see
     unresponsive: int
     failing: int
     proposals_waiting: int

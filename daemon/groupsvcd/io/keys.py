@@ -92,14 +92,15 @@ class Doorkeeper:
     def _answer(self, question: list[bytes]) -> list[bytes]:
         number = question[1] if len(question) > 1 else b""
         if len(question) != QUESTION_PARTS or question[0] != ZAP_VERSION or question[5] != b"CURVE":
-            self._audit.record("key_refused", "", why="no key")
+            self._audit.record_stranger("key_refused", "", why="no key")
             return [ZAP_VERSION, number, NEVER, b"keys are asked for here", b"", b""]
         _, _, door, address, _, _, key = question
         name = self._names.get(door, {}).get(key)
         if name is None:
             door_name, where = door.decode(errors="replace"), address.decode(errors="replace")
-            self._audit.record("key_refused", z85.encode(key).decode(), why="not listed", door=door_name, peer=where)
-            text = f"{z85.encode(key).decode()}, from {address.decode(errors='replace')}, is none of the keys of"
+            shown = z85.encode(key).decode()
+            self._audit.record_stranger("key_refused", shown, why="not listed", door=door_name, peer=where)
+            text = f"{shown}, from {where}, is none of the keys of"
             self._complaints.note("stranger", f"{text} [{'client' if door == CLIENTS.encode() else 'node'}_keys]")
             return [ZAP_VERSION, number, NOT_NOW if door == NODES.encode() else NEVER, b"not listed", b"", b""]
         who, where = f"key:{name.decode()}", address.decode(errors="replace")

@@ -143,6 +143,25 @@ def test_on_proposal(kind: str) -> None:
     play(scene)
 
 
+def test_what_is_said_with_a_vote_and_denied_is_reported_and_no_vote() -> None:
+    async def scene(daemon: DaemonOnASocket, session: aio.Session) -> None:
+        reported: asyncio.Queue[object] = asyncio.Queue()
+        asyncio.get_running_loop().set_exception_handler(
+            lambda loop, context: reported.put_nowait(context["exception"])
+        )
+        await session.join("db", on_proposal=lambda proposal: groupsvc.Answer(Vote.APPROVE, message=b"mine"))
+        daemon.tell(daemon.memory.opened(1))
+        cast = await came(daemon, wire.CastVote)
+        assert isinstance(cast, wire.CastVote)
+        daemon.tell(wire.Problem(cast.id, "failed", "permission denied", "no rule allows it"))
+        assert isinstance(await reported.get(), groupsvc.PermissionDenied)
+        again = await came(daemon, wire.CastVote, 2)
+        assert isinstance(again, wire.CastVote)
+        assert again.vote is None
+
+    play(scene)
+
+
 def test_a_callback_that_waited_for_something_cancelled_has_failed_and_the_next_is_asked() -> None:
     async def scene(daemon: DaemonOnASocket, session: aio.Session) -> None:
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)

@@ -48,6 +48,22 @@ class TestCallbacks:
         assert "broken code" in caplog.text
         assert ["broken code"] == [str(error) for error in reported]
 
+    def test_what_is_said_with_a_vote_and_denied_is_an_error_and_no_vote(
+        self, daemon: DaemonOnASocket, session: groupsvc.Session, reported: list[BaseException | None]
+    ) -> None:
+        session.join("db", on_proposal=lambda proposal: Answer(Vote.APPROVE, state=b"mine"))
+        daemon.tell(daemon.memory.opened(1))
+        (cast,) = daemon.wait_for(wire.CastVote)
+        assert isinstance(cast, wire.CastVote)
+        daemon.tell(wire.Problem(cast.id, "failed", "permission denied", "no rule allows it"))
+        again = daemon.wait_for(wire.CastVote, 2)[-1]
+        assert isinstance(again, wire.CastVote)
+        assert again.vote is None
+        session.join("other", on_proposal=lambda proposal: Vote.REJECT)
+        daemon.tell(daemon.memory.opened(2))
+        daemon.wait_for(wire.CastVote, 3)  # what was due before has been run
+        assert [groupsvc.PermissionDenied] == [type(error) for error in reported]
+
     def test_what_is_no_vote_is_an_error_that_names_it(
         self, daemon: DaemonOnASocket, session: groupsvc.Session, reported: list[BaseException | None]
     ) -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from groupsvc import events
 from groupsvc.attributes import GroupAttributes, Phases, attributes_of, stated
-from groupsvc.errors import Lost, OutcomeUnknown, Rejected, TimedOut, UsageError
+from groupsvc.errors import Lost, OutcomeUnknown, PermissionDenied, Rejected, TimedOut, UsageError
 from groupsvc.sansio import asking
 from groupsvc.sansio.event_buffer import EventBuffer
 from groupsvc.sansio.own_messages import GATHER_MAX
-from groupsvc.sansio.session_machine import VoteDue
+from groupsvc.sansio.session_machine import DenialDue, VoteDue
 from groupsvc.voting import MANUAL, Answer
 from groupsvc.voting_words import Cause, DefaultCast, Reason, Vote
 from groupsvc.wire import client_messages as wire
@@ -186,6 +186,12 @@ class TestEnds:
         assert ("n1/7/1/1", "n1/7/1/2") == membership.own.error.ids
 
 
+def denied(line: Line) -> wire.Problem:
+    """The daemon does not take the newest vote."""
+    vote = next(one for one in reversed(line.daemon.requests) if isinstance(one, wire.CastVote))
+    return wire.Problem(vote.id, "failed", "permission denied", "no rule allows it")
+
+
 class TestVotes:
     """Once in a phase, by the program or for it."""
 
@@ -214,6 +220,42 @@ class TestVotes:
         vote = line.daemon.requests[-1]
         assert isinstance(vote, wire.CastVote)
         assert ("continue", b"better", b"why", "reject") == (vote.vote, vote.state, vote.message, vote.default_vote)
+
+    def test_a_vote_that_is_denied_does_not_count_and_the_program_can_vote_again(self, line: Line) -> None:
+        membership = join(line, on_proposal=MANUAL)
+        line.tell(line.daemon.opened(1))
+        proposal = taken(membership)[-1].proposal  # type: ignore[union-attr]
+        proposal.vote(Vote.APPROVE, state=b"mine")
+        line.run()
+        line.tell(denied(line))
+        (due,) = (one for one in line.machine.due if isinstance(one, DenialDue))
+        assert isinstance(due.error, PermissionDenied)
+        assert ("db", "no rule allows it") == (due.error.group, str(due.error).partition(": ")[2])
+        proposal.vote(Vote.REJECT)
+        line.run()
+        assert [b"mine", None] == [one.state for one in line.daemon.requests if isinstance(one, wire.CastVote)]
+        with pytest.raises(UsageError, match="already in phase 1"):
+            proposal.vote(Vote.REJECT)
+
+    def test_one_that_on_proposal_returned_has_failed_when_it_is_denied(self, line: Line) -> None:
+        """Nobody would ask it again, and a phase without a time limit would wait for ever."""
+        membership = join(line, on_proposal=lambda proposal: None)
+        line.tell(line.daemon.opened(1))
+        (due,) = (one for one in line.machine.due if isinstance(one, VoteDue))
+        membership.vote_as_returned(due.proposal, Answer(Vote.APPROVE, default_vote=Vote.REJECT))
+        line.run()
+        line.tell(denied(line))
+        assert ["approve", None] == [one.vote for one in line.daemon.requests if isinstance(one, wire.CastVote)]
+
+    def test_one_that_is_denied_when_its_phase_is_over_is_told_and_not_cast_again(self, line: Line) -> None:
+        membership = join(line, on_proposal=lambda proposal: None)
+        line.tell(line.daemon.opened(1, ballot=9))
+        (due,) = (one for one in line.machine.due if isinstance(one, VoteDue))
+        membership.vote_as_returned(due.proposal, Answer(Vote.APPROVE, state=b"mine"))
+        line.run()
+        line.tell(line.daemon.closed(1, ballot=9, phase=1), denied(line))
+        assert ["approve"] == [one.vote for one in line.daemon.requests if isinstance(one, wire.CastVote)]
+        assert any(isinstance(one, DenialDue) for one in line.machine.due)
 
     def test_twice_in_a_phase_is_a_mistake(self, line: Line) -> None:
         membership = join(line, on_proposal=MANUAL)

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from groupsvcd.core.access import EVERYBODY, OPEN, TRUSTED, UNKNOWN, VERBS, Access, Principal, Rule, Verb, Who
-from groupsvcd.core.audit import RECORDS_PER_S, Audit
+from groupsvcd.core.audit import RECORDS_PER_S, REMEMBERED_MAX, Audit
 
 ALICE = Principal(uid=1000, gids=frozenset({1000, 27}))
 BOB = Principal(uid=1001, gids=frozenset({1001}))
@@ -98,3 +98,34 @@ def test_a_flood_of_records_is_counted_and_not_written() -> None:
     now = 1.5
     audit.record("access_denied", "key:a", verb="join")
     assert ("access_denied", {"who": "key:a", "verb": "join", "missed": 500 - RECORDS_PER_S}) == written[-1]
+
+
+def test_what_a_stranger_comes_with_is_shown_and_not_counted_by() -> None:
+    """A fresh key for each connection is one stranger, and takes nothing from those whom the daemon knows."""
+    now, written = 0.0, []
+    audit = Audit(lambda: now, lambda op, args: written.append((op, args)))
+    for _ in range(RECORDS_PER_S):
+        audit.record("access_denied", "key:a", verb="send")
+    for number in range(2 * REMEMBERED_MAX):
+        audit.record_stranger("key_refused", f"key{number}", why="not listed")
+    audit.record("access_denied", "key:a", verb="send")
+    assert 2 * RECORDS_PER_S == len(written)
+    assert ("key_refused", {"who": "key0", "why": "not listed"}) == written[RECORDS_PER_S]
+    now = 1.5
+    audit.record_stranger("key_refused", "last", why="not listed")
+    missed = 2 * REMEMBERED_MAX - RECORDS_PER_S
+    assert ("key_refused", {"who": "last", "why": "not listed", "missed": missed}) == written[-1]
+
+
+def test_more_principals_than_can_be_counted_apart_are_counted_as_one() -> None:
+    now, written = 0.0, []
+    audit = Audit(lambda: now, lambda op, args: written.append((op, args)))
+    for _ in range(2 * RECORDS_PER_S):
+        audit.record("access_denied", "key:a", verb="send")
+    for number in range(3 * REMEMBERED_MAX):
+        audit.record("access_denied", f"key:{number}", verb="send")
+    audit.record("access_denied", "key:a", verb="send")
+    assert 2 * RECORDS_PER_S + REMEMBERED_MAX - 1 == len(written)
+    now = 1.5
+    audit.record("access_denied", "key:late", verb="send")
+    assert {"who": "key:late", "verb": "send"} == written[-1][1], "there is room again"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import zmq
+from zmq.utils import z85
 
 from groupsvc.drivers import curve
 from groupsvc.drivers.curve import new_keys
@@ -14,6 +15,7 @@ from groupsvc.keys import Keys
 from groupsvc.testing.loopback_ports import PortBlock
 from groupsvc.wire import frames
 from groupsvc.wire.kinds import FrameKind
+from groupsvcd.core.audit import RECORDS_PER_S, Audit
 from groupsvcd.core.peer_messages import DOMAIN_TOPIC
 from groupsvcd.io import clocks
 from groupsvcd.io.complaints import Complaints
@@ -273,3 +275,22 @@ def test_a_key_that_is_added_ends_no_connection(loop: Loop, start: Start) -> Non
     assert not a.peers.publisher.is_shut
     a.peers.multicast(frame("a", b"at once", DOMAIN_TOPIC))
     assert loop.until(lambda: frame("a", b"at once") in b.heard, b.listen)
+
+
+def test_a_flood_of_strangers_with_a_new_key_each_is_ten_lines(loop: Loop) -> None:
+    """What is refused shows the key, and is counted without it."""
+    context, records = new_context(), []
+    audit = Audit(lambda: 0.0, lambda op, args: records.append((op, args["who"])))
+    keeper = Doorkeeper(
+        context, doors={NODES: LISTED}, watch=loop.watch, complaints=Complaints(clocks.now), audit=audit
+    )
+    try:
+        for number in range(100):
+            key = number.to_bytes(32, "big")
+            question = [b"1.0", b"%d" % number, b"nodes", b"192.0.2.1", b"", b"CURVE", key]
+            assert b"300" == keeper._answer(question)[2]
+        expected = [("key_refused", z85.encode(number.to_bytes(32, "big")).decode()) for number in range(RECORDS_PER_S)]
+        assert expected == records
+    finally:
+        keeper.close()
+        context.term()

@@ -66,6 +66,8 @@ class Call:
     n: int = 0  # number of a command once it was sent
     known_seq: int = 0
     told: bool = False
+    happened: Callable[[dict[str, Any]], None] = lambda answer: None  # what the node does about it, whoever waits
+    forms_for: str = ""  # who has a group formed by it
 
 
 class Requests:
@@ -91,13 +93,24 @@ class Requests:
         self._wait = self._timers.repeat_first
         self._served_by = ("", 0)
         self.problem_with_option: Callable[[str, str], str] = lambda key, value: ""  # the driver knows what there is
-        self.formed: Callable[[dict[str, Any]], None] = lambda answer: None  # a client had a group formed here
+        self.formed: Callable[[dict[str, Any], str], None] = lambda answer, who: None  # formed here for who
 
     # --- Calls of clients ---
 
-    def on_look_up(self, client: int, message: LookUpAsk) -> None:
-        """Who leads this group, or make us its leader."""
+    def on_look_up(self, client: int, message: LookUpAsk, who: str = "") -> None:
+        """Who leads this group, or make us its leader, for ``who``.
+
+        A group that was formed is carried here also if nobody waits for the answer any more: nobody else has it.
+        """
         me = self.turn.node
+
+        def is_formed(answer: dict[str, Any]) -> bool:
+            group = answer.get("group")
+            return group is not None and bool(answer.get("formed", False)) and group["active"]["leader"] == me
+
+        def happened(answer: dict[str, Any]) -> None:
+            if is_formed(answer):
+                self.formed(answer, who)
 
         def reply(answer: dict[str, Any]) -> ClientReply:
             group = answer.get("group")
@@ -107,18 +120,17 @@ class Requests:
                 return GroupRecord(message.id, False, False, 0, message.group, 0, "", ())
             view = group["active"]
             servers = tuple(str(server[0]) for server in view["servers"])
-            formed = bool(answer.get("formed", False)) and view["leader"] == me
-            if formed:
-                self.formed(answer)
             return GroupRecord(
-                message.id, True, formed, group["id"], group["name"], view["epoch"], view["leader"], servers
+                message.id, True, is_formed(answer), group["id"], group["name"], view["epoch"], view["leader"], servers
             )
 
         if message.form:
-            self._submit(
-                client, message.id, message.timeout, f"forming group {message.group!r}", reply,
+            answered, failed = self._to_client(client, message.id, reply)
+            self._put_command_if_room(Call(
+                client, self.deadline_of(message.timeout), f"forming group {message.group!r}", answered, failed,
                 lambda: encode_command(FormGroup(message.group, me, self._identity.incarnation, FORMED_FOR_CLIENTS)),
-            )  # fmt: skip
+                happened=happened, forms_for=who,
+            ))  # fmt: skip
         else:
             self._question(client, message.id, message.timeout, "group", message.group, reply)
 
@@ -183,9 +195,7 @@ class Requests:
         answered: Callable[[dict[str, Any]], None], failed: Callable[[str, str, str], None],
     ) -> None:  # fmt: skip
         """The same with a command."""
-        call = Call(client, deadline, about, answered, failed, command=body)
-        if self._take(call):
-            self._put_command(call)
+        self._put_command_if_room(Call(client, deadline, about, answered, failed, command=body))
 
     def deadline_of(self, timeout: float) -> float:
         """Until when a call has to be answered that may take so long."""
@@ -216,7 +226,9 @@ class Requests:
         command: Callable[[], bytes],
     ) -> None:  # fmt: skip
         answered, failed = self._to_client(client, id, reply)
-        call = Call(client, self.deadline_of(timeout), about, answered, failed, command=command)
+        self._put_command_if_room(Call(client, self.deadline_of(timeout), about, answered, failed, command=command))
+
+    def _put_command_if_room(self, call: Call) -> None:
         if self._take(call):
             self._put_command(call)
 
@@ -351,6 +363,7 @@ class Requests:
         call = self._sent.pop(answered.n, None) if answered.to == self._identity.incarnation else None
         if call is None:
             return
+        call.happened(answered.answer)
         if not call.told:
             call.answered(answered.answer)
         self._send_more()
@@ -382,6 +395,11 @@ class Requests:
         self._hand_overs = [call for call in self._hand_overs if call.client != client]
         for call in self._sent.values():
             call.told = call.told or call.client == client
+
+    @property
+    def forming(self) -> tuple[str, ...]:
+        """For whom groups are being formed, once for each; also if nobody waits for that any more."""
+        return tuple(call.forms_for for call in (*self._unsent, *self._sent.values()) if call.forms_for)
 
     @property
     def is_quiet(self) -> bool:

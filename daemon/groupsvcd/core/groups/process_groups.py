@@ -23,7 +23,7 @@ from ..nodegroups.seat import Seat
 from ..nodegroups.user import Application, Form
 from ..parameters import Timers
 from ..peer_messages import ForChair, PeerMessage
-from ..statistics import ProcessGroupStatistics
+from ..statistics import ProcessGroupStatistics, Sees
 from ..turn import Turn
 from ..views import AttributeValue, NodeId
 from . import chronicle
@@ -56,6 +56,7 @@ class ProcessGroups:
         self._list_version = 0
         self._gone: set[NodeId] = set()  # incarnations that have a successor, and are known to hold nothing
         self._asked: dict[NodeId, float] = {}  # whether they are, and when
+        self._formed_for: dict[str, str] = {}  # groups that somebody had formed here without joining: by whom
         self.arrivals = Arrivals(self)
         self.census = Census(turn.tally)
         node_groups.came_back = self._came_back
@@ -108,9 +109,10 @@ class ProcessGroups:
             local.is_steward = True
             self._nodes.join(name, OURS, local, local, form=Form.NEVER)
 
-    def adopt(self, answer: dict[str, Any]) -> None:
-        """A client had this group formed here: this node carries it until processes have joined and left again."""
+    def adopt(self, answer: dict[str, Any], who: str = "") -> None:
+        """Somebody had this group formed here: this node carries it until processes have joined and left again."""
         name = answer["group"]["name"]
+        self._formed_for[name] = who
         local = self._by_name.get(name)
         if local is None:
             self._by_name[name] = local = LocalGroup(self, name)
@@ -119,6 +121,12 @@ class ProcessGroups:
                 del self._by_name[name]
         elif not local.is_in:
             local.is_kept = self._nodes.adopt(answer, None)
+
+    def formed_for(self) -> tuple[str, ...]:
+        """For whom this node carries groups that nobody has joined, once for each."""
+        carried = ((name, who, self._by_name.get(name)) for name, who in self._formed_for.items())
+        self._formed_for = {name: who for name, who, local in carried if local is not None and local.is_kept}
+        return tuple(self._formed_for.values())
 
     def get(self, name: str) -> LocalGroup | None:
         """The same, if there is any."""
@@ -323,8 +331,11 @@ class ProcessGroups:
 
     # --- Looking at it ---
 
-    def statistics(self, groups_max: int) -> ProcessGroupStatistics:
-        """As of now; of so many groups, the oldest by id, how many members each has."""
+    def statistics(self, groups_max: int, sees: Sees = lambda group: True) -> ProcessGroupStatistics:
+        """As of now; of so many groups, the oldest by id, how many members each has, if it may be seen.
+
+        Which may be seen is asked of those alone: who may see none of thousands must not have each judged.
+        """
         members = unresponsive = failing = waiting = running = 0
         for local in self._by_id.values():  # once, as there may be thousands
             group = local.group
@@ -337,7 +348,7 @@ class ProcessGroups:
         return ProcessGroupStatistics(
             groups=len(self._by_id),
             members=members,
-            members_by_group={local.name: len(local.group.providers) for local in shown},
+            members_by_group={local.name: len(local.group.providers) for local in shown if sees(local.name)},
             unresponsive=unresponsive,
             failing=failing,
             proposals_waiting=waiting,

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from groupsvc.wire.client_messages import SubscribeAsk, Subscribed
+from groupsvc.wire.client_messages import MemberLost, SubscribeAsk, Subscribed
 from groupsvc.wire.notices import AnyNotice, GroupView, Joined, Left, Provider
 
+from ..access import Verb
 from ..groups.commands import FailureCause
 
 if TYPE_CHECKING:
@@ -33,8 +34,10 @@ LOOK_EVERY_S = 1.0
 class GroupsWatch:
     """One subscription to the groups; it is answered with the first answer to a question that was asked after it."""
 
+    needs: Verb = "subscribe"
+
     def __init__(self, names: GroupNames, session: Session, ask: SubscribeAsk) -> None:
-        self._names, self.session = names, session
+        self._names, self.session, self.group = names, session, NAME
         self.member = session.desk.processes.next_number()
         self.asked_for = names.questions + 1  # the first question that comes after us
         self.call: Call | None = session.call(ask.id, ask.timeout, self._is_late)
@@ -51,6 +54,15 @@ class GroupsWatch:
     def end(self, cause: FailureCause) -> None:
         """It watches no longer."""
         self._names.forget(self)
+
+    def revoke(self, reason: str) -> None:
+        """Its program may not watch any more."""
+        self.end("goodbye")
+        self.session.parts.pop(self.member, None)
+        if self.call is None:
+            self.session.tell(MemberLost(self.member, dissolved=False, reason=reason))
+        else:
+            self.call.fail("permission denied", reason)
 
     def responds(self, *, does: bool) -> None:
         """Nobody waits for a subscriber."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from groupsvc.wire.client_messages import SubscribeAsk, Subscribed
+from groupsvc.wire.client_messages import MemberLost, SubscribeAsk, Subscribed
 from groupsvc.wire.notices import AnyNotice, GroupView, Joined, Left, Provider, ProviderId
 
+from ..access import Verb
 from ..groups.commands import FailureCause
 
 if TYPE_CHECKING:
@@ -25,12 +26,21 @@ NAME = "_hosts"
 class HostWatch:
     """One subscription to the hosts."""
 
+    needs: Verb = "subscribe"
+
     def __init__(self, hosts: Hosts, session: Session, member: int) -> None:
         self._hosts, self.session, self.member = hosts, session, member
+        self.group = NAME
 
     def end(self, cause: FailureCause) -> None:
         """It watches no longer."""
         self._hosts.forget(self)
+
+    def revoke(self, reason: str) -> None:
+        """Its program may not watch any more."""
+        self.end("goodbye")
+        self.session.parts.pop(self.member, None)
+        self.session.tell(MemberLost(self.member, dissolved=False, reason=reason))
 
     def responds(self, *, does: bool) -> None:
         """Nobody waits for a subscriber."""

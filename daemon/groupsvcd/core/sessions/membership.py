@@ -33,6 +33,7 @@ from groupsvc.wire.client_messages import (
 from groupsvc.wire.limits import OUTSTANDING_BYTES_MAX, OUTSTANDING_MAX
 from groupsvc.wire.notices import AnyNotice, Ended, Left, ProviderId, Refused
 
+from ..access import Verb
 from ..groups import commands as cmd
 from ..groups.arrivals import Arrival
 from ..groups.commands import FailureCause
@@ -54,6 +55,8 @@ FORMS = {None: Form.IF_NONE, True: Form.ONLY, False: Form.NEVER}
 
 class Membership:
     """One provider of a session."""
+
+    needs: Verb = "join"
 
     def __init__(self, session: Session, ask: JoinAsk) -> None:
         self.session = session

@@ -82,9 +82,14 @@ class Part(Protocol):
     """What a session has in a group: a membership, a subscription, or what is to become one."""
 
     member: int
+    group: str
+    needs: Verb  # without which it may not be there
 
     def end(self, cause: FailureCause) -> None:
         """It is over; nothing is told to it any more."""
+
+    def revoke(self, reason: str) -> None:
+        """Its program may not be here any more, and is told so."""
 
     def responds(self, *, does: bool) -> None:
         """The program answers, or does not."""
@@ -232,7 +237,7 @@ class Session:
         if isinstance(request, CloseSession):
             self._close(request)
             return
-        missing = None if self.desk.access.is_open else missing_right(self, request)
+        missing = None if self.desk.access.is_open else missing_right(request, self.may, self._group_of)
         if missing is not None:
             self.tell(Problem(request.id, "failed", "permission denied", self.desk.refusal(self.principal, *missing)))
             return
@@ -263,6 +268,10 @@ class Session:
     def may(self, verb: Verb, group: str) -> bool:
         """Whether its program is allowed this."""
         return self.desk.access.allows(self.principal, verb, group)
+
+    def _group_of(self, member: int) -> str:
+        part = self.parts.get(member)
+        return "" if part is None else part.group
 
     def proposal_of(self, request_id: int) -> int:
         """The number of the proposal that a request makes, among all of this node: its program knows it, too."""

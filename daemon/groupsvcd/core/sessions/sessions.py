@@ -46,7 +46,7 @@ from groupsvc.wire.client_messages import (
 )
 from groupsvc.wire.limits import SESSIONS_MAX
 
-from ..access import UNKNOWN, Access, Principal, Verb
+from ..access import UNKNOWN, Access, Principal
 from ..audit import Audit
 from ..domain.member import Member
 from ..domain.requests import Requests
@@ -68,6 +68,7 @@ from .membership import Membership
 from .outside import Outside
 from .proposals import provider_of
 from .quota import Quota
+from .rights import missing_right
 from .session import Handler, Session
 from .subscription import Subscription
 
@@ -90,7 +91,9 @@ class Sessions:
             turn, member, requests, node_groups, processes, rng, Alarms(turn), trouble, lambda client, request: None
         )
         self.desk.audit = Audit(lambda: turn.now, lambda op, args: turn.journal(op, **args))
-        self.desk.quota = Quota(turn, lambda: self._by_number.values())
+        self.desk.quota = Quota(
+            turn, lambda: self._by_number.values(), lambda: (*requests.forming, *processes.formed_for())
+        )
         self.desk.outside = Outside(self.desk)
         self.desk.hosts = Hosts(self.desk)
         self.desk.group_names = GroupNames(self.desk)
@@ -134,13 +137,31 @@ class Sessions:
         if principal.token:
             self.newcomers[client] = principal.token
 
-    def may(self, client: int, id: int, verb: Verb, group: str = "") -> bool:
-        """Whether who asks elsewhere may do this; if not, that is answered."""
-        principal = self.principal_of(client)
-        if self.desk.access.allows(principal, verb, group):
+    def may(self, client: int, request: AnyClientRequest) -> bool:
+        """Whether who has no session may ask this; if not, that is answered. A session has judged what it hands on."""
+        if client < 0 or self.desk.access.is_open:
             return True
-        self._reply(client, Problem(id, "failed", "permission denied", self.desk.refusal(principal, verb, group)))
+        principal, access = self.principal_of(client), self.desk.access
+        missing = missing_right(request, lambda verb, group: access.allows(principal, verb, group), lambda member: "")
+        if missing is None:
+            return True
+        text = self.desk.refusal(principal, *missing)
+        self._reply(client, Problem(request.id, "failed", "permission denied", text))
         return False
+
+    def has_room_to_form(self, client: int, id: int) -> bool:
+        """Whether one more group may be formed here for who asks; if not, that is answered."""
+        identity, quota = self.principal_of(client).identity, self.desk.quota
+        if quota.forms_one(identity):
+            return True
+        most = f"{quota.members_max} members, subscriptions and groups that they only formed"
+        text = f"all programs of {identity} on this node have at most {most} (limits.members_per_principal_max)"
+        self.desk.turn.reply(client, Problem(id, "failed", "full", text))
+        return False
+
+    def sees(self, client: int, group: str) -> bool:
+        """Whether who asks elsewhere may know that there is such a group."""
+        return self.desk.access.sees(self.principal_of(client), group)
 
     def may_list_keys(self, client: int, id: int) -> bool:
         """Whether who asks elsewhere may say which nodes there are; if not, that is answered."""
@@ -162,10 +183,8 @@ class Sessions:
         self.desk.access = access
         for session in list(self._by_number.values()):
             for part in list(session.parts.values()):
-                if isinstance(part, Membership | Subscription):
-                    verb: Verb = "join" if isinstance(part, Membership) else "subscribe"
-                    if not session.may(verb, part.group):
-                        part.revoke(self.desk.refusal(session.principal, verb, part.group))
+                if not session.may(part.needs, part.group):
+                    part.revoke(self.desk.refusal(session.principal, part.needs, part.group))
 
     # --- Connections ---
 

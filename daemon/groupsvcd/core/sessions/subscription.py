@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from groupsvc.wire.client_messages import MemberLost, NoticesMissed, SubscribeAsk, Subscribed
 from groupsvc.wire.notices import AnyNotice, ProviderId
 
+from ..access import Verb
 from ..groups.arrivals import Arrival
 from ..groups.commands import FailureCause
 from ..groups.local_group import DISSOLVED
@@ -34,6 +35,8 @@ LOOK_AGAIN_S = 0.25
 
 class Subscription:
     """One subscription of a session."""
+
+    needs: Verb = "subscribe"
 
     def __init__(self, session: Session, ask: SubscribeAsk) -> None:
         self.session = session
