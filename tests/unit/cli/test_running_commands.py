@@ -155,4 +155,4 @@ def test_an_interrupt_before_the_command_has_begun_is_an_exit_code(monkeypatch: 
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys.modules["groupsvc.cli.main"], "whole_parser", interrupted)
-    assert 130 == main(["status"])
+    assert ExitCode.INTERRUPTED == main(["status"])
