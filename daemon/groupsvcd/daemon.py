@@ -247,8 +247,9 @@ class Daemon:
                 limits = new.limits
                 events.resize(limits.journal_file_bytes_max, limits.journal_file_seconds_max, limits.journal_files_max)
 
-        about_files = (f"limits.journal_{name}_max" for name in ("file_bytes", "file_seconds", "files"))
-        self.changes.add(*about_files, apply=resize)
+        self.changes.add(
+            "limits.journal_file_bytes_max", "limits.journal_file_seconds_max", "limits.journal_files_max", apply=resize
+        )
         self.reactor.adopt = self._adopt
         self.engine.option_lines = self.acquired.lines
         self.engine.requests.problem_with_option = self.acquired.problem_with
