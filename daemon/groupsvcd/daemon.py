@@ -62,7 +62,7 @@ from .observe.log import event
 from .observe.statistics import Build, ClockStatistics, DaemonStatistics, EventJournalStatistics, as_objects
 from .reload import read_again
 
-EXIT_CONFIG = 1
+EXIT_CANNOT_BIND = 1
 EXIT_STATE = 4
 
 GARBAGE_THRESHOLDS = (50_000, 1, 1)
@@ -100,7 +100,7 @@ def run(
         return EXIT_STATE
     except CannotBind as refusal:
         log.critical("%s", refusal, extra=event("cannot_bind"))
-        return EXIT_CONFIG
+        return EXIT_CANNOT_BIND
 
 
 class Daemon:
