@@ -332,6 +332,8 @@ class ProcessGroup:
             self._told.append(Refused(self.seq, pending.id, "ended"))
         elif is_join and pending.id[:2] not in self.nodes:
             self._told.append(Refused(self.seq, pending.id, "not_a_member"))
+        elif is_join and self._has_come(pending.proposer):
+            self._told.append(Refused(self.seq, pending.id, "busy"))  # a node that errs must not end all the others
         elif is_too_much or (is_join and listed + joins >= PROVIDERS_MAX):
             self._told.append(Refused(self.seq, pending.id, "full"))
         elif is_join:
@@ -344,6 +346,12 @@ class ProcessGroup:
             self._told.append(Refused(self.seq, pending.id, "full"))
         else:
             self.queue.append(pending)
+
+    def _has_come(self, process: ProviderId) -> bool:
+        """Whether it is a provider, or its join is waiting or being voted on."""
+        joining = self.ballot.subject.joining if self.ballot is not None else ()
+        waiting = (one.proposer for one in self.queue if isinstance(one.command, cmd.Join))
+        return process in self.providers or any(one.id == process for one in joining) or process in waiting
 
     def _refuse(self, refused: list[Pending], why: Refusal) -> None:
         for pending in refused:
