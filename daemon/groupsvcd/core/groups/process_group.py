@@ -65,7 +65,7 @@ from ..nodegroups.controls import AnyControl, NodeInserted, NodeRemoved, NodesFa
 from ..views import NodeId
 from . import commands as cmd
 from .archive import Archive
-from .ballots import Ballot, Verdict, reason_of, verdict_of
+from .ballots import PHASES_MAX, Ballot, Verdict, reason_of, verdict_of
 from .commands import BY_DEFAULT, ONE_PHASE, NodesGone, PhaseEnded, RoundEnded, WindowEnded
 from .ledger import Ledger
 from .pending import Pending, fitting
@@ -468,7 +468,7 @@ class ProcessGroup:
     def _open(self, subject: Subject, phases: int, time_limit: float) -> None:
         ballot = Ballot(
             id=self.seq, subject=subject, state=subject.state, electorate=(),
-            phases=self.rules.phases(subject.kind) if phases == BY_DEFAULT else phases,
+            phases=self.rules.phases(subject.kind) if phases == BY_DEFAULT else min(phases, PHASES_MAX),
             time_limit=self.rules.time_limit if time_limit == BY_DEFAULT else time_limit,
         )  # fmt: skip
         self.ballot = ballot

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from groupsvc.wire.notices import AttributesChanged, Emptied, Ended, Joined, Left, PhaseOpened, Refused
+from groupsvcd.core.groups import ballots
 from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups.commands import BY_DEFAULT
 from groupsvcd.core.groups.papers import Paper
@@ -13,6 +14,7 @@ from groupsvcd.core.groups.process_group import ProcessGroup
 from groupsvcd.core.groups.rules import CHANGEABLE
 from groupsvcd.core.invariants import InvariantBroken
 from groupsvcd.core.nodegroups.controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed
+from groupsvcd.core.sessions import checks
 from groupsvcd.core.views import AttributeValue
 
 from .assembly import Assembly, process
@@ -208,6 +210,15 @@ def test_a_process_that_joins_once_more_is_refused_and_ends_nobody(when: str) ->
         group.join("B1")
     assert ["busy"] == [refused.why for refused in group.told(Refused)]
     assert ("A1 C1 B1", None) == (group.names, group.group.ballot)
+
+
+def test_a_ballot_of_phases_without_end_ends() -> None:
+    """GS-24. Nobody can ask for so many; one that was ordered all the same went on for ever, as fast as it could."""
+    assert ballots.PHASES_MAX == checks.PHASES_MAX
+    group = _assembly("A1")
+    group.entry("A", cmd.Responds(1, does=False))
+    group.propose_state("A1", b"red", phases=2**40)
+    assert [(ballots.PHASES_MAX, True)] == [(one.outcome.phases, one.outcome.approved) for one in group.told(Ended)]
 
 
 def test_a_checkpoint_that_is_wanted_after_no_messages_at_all_is_wanted_as_by_default() -> None:
