@@ -3,8 +3,8 @@
 Each kind of refusal has an exit code of its own, so that a supervisor can tell "try again" from "a person must look":
 
     0  stopped on request (SIGTERM, SIGINT) or drained (SIGUSR2), or the answer to --check-config, --version, --help
-    1  the configuration is bad, or an address cannot be listened at
-    2  the command line is wrong
+    1  an address cannot be listened at; it may be there in a moment
+    2  the command line or the configuration is wrong; a restart will not help
     3  the engine halted, or an invariant broke; a restart is right
     4  the state directory must not be used; a restart will not help
     5  the disk failed while running; a restart reads what is really there
@@ -20,13 +20,11 @@ from pathlib import Path
 
 from . import config as configuration
 from . import daemon
+from .command_line import EXIT_USAGE
 from .command_line import parser as _parser
 from .config import report
-from .daemon import EXIT_CONFIG
 from .io.reactor import EXIT_OK
 from .observe import log as logs
-
-EXIT_USAGE = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,10 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except configuration.BadConfig as bad:
         if arguments.check_config and arguments.json:
             print(json.dumps(report.of_problems(bad.problems)))
-            return EXIT_CONFIG
+            return EXIT_USAGE
         for problem in bad.problems:
             print(f"groupsvcd: {problem}", file=sys.stderr)
-        return EXIT_CONFIG
+        return EXIT_USAGE
     if arguments.check_config and arguments.json:
         print(json.dumps(report.of_config(config)))
         return EXIT_OK

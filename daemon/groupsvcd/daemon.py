@@ -63,7 +63,7 @@ from .observe.log import event
 from .observe.statistics import Build, ClockStatistics, DaemonStatistics, EventJournalStatistics, as_objects
 from .reload import read_again
 
-EXIT_CONFIG = 1
+EXIT_CANNOT_BIND = 1
 EXIT_STATE = 4
 
 GARBAGE_THRESHOLDS = (50_000, 1, 1)
@@ -101,7 +101,7 @@ def run(
         return EXIT_STATE
     except CannotBind as refusal:
         log.critical("%s", refusal, extra=event("cannot_bind"))
-        return EXIT_CONFIG
+        return EXIT_CANNOT_BIND
 
 
 class Daemon:
@@ -248,8 +248,9 @@ class Daemon:
                 limits = new.limits
                 events.resize(limits.journal_file_bytes_max, limits.journal_file_seconds_max, limits.journal_files_max)
 
-        about_files = (f"limits.journal_{name}_max" for name in ("file_bytes", "file_seconds", "files"))
-        self.changes.add(*about_files, apply=resize)
+        self.changes.add(
+            "limits.journal_file_bytes_max", "limits.journal_file_seconds_max", "limits.journal_files_max", apply=resize
+        )
         self.reactor.adopt = self._adopt
         self.engine.option_lines = self.acquired.lines
         self.engine.requests.problem_with_option = self.acquired.problem_with

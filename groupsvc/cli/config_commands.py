@@ -139,9 +139,8 @@ def _unset(options: argparse.Namespace) -> ExitCode:
 
 def _decide(options: argparse.Namespace, value: str) -> ExitCode:
     with _connected(options) as connection:
-        if value:  # a daemon would name it as it is called on the wire; and what is no option any more may be unset
-            _line(connection.options(), options.key)
-        decided = _decided(connection, OPTION_PREFIX + options.key, value, options.if_version)
+        line = _line(connection.options(), options.key)  # a daemon would name it as it is called on the wire
+        decided = _decided(connection, line, value, options.if_version)
     said: dict[str, Any] = {"key": options.key, "value": decided.value, "version": decided.version}
     if options.json:
         print(json.dumps(said, indent=2))
@@ -152,10 +151,12 @@ def _decide(options: argparse.Namespace, value: str) -> ExitCode:
     return ExitCode.OK
 
 
-def _decided(connection: DaemonConnection, key: str, value: str, if_version: int | None) -> ConfigValue:
+def _decided(connection: DaemonConnection, line: OptionLine, value: str, if_version: int | None) -> ConfigValue:
+    key = OPTION_PREFIX + line.key
     if if_version is None:
         present = connection.config_get(key)
-        if present.value == value and (present.version or not value):
+        is_said = present.value == value and (present.version or not value)
+        if is_said and line.kind == "domain":  # what the domain cannot decide is refused, also when it says nothing
             return present
         if_version = present.version
     return connection.config_set(key, value, if_version=if_version)

@@ -40,6 +40,7 @@ class ExitCode(enum.IntEnum):
     LOST = 125  # the lock, the lead or the place in the group was lost
     NOT_EXECUTABLE = 126  # the command cannot be run; shells have the same number
     NO_COMMAND = 127  # there is no such command; shells have the same number
+    INTERRUPTED = 130  # Ctrl-C, as a shell shows who died of SIGINT
 
 
 EXIT_CODES_TEXT = """exit codes:
@@ -60,6 +61,7 @@ EXIT_CODES_TEXT = """exit codes:
   125  the lock or the lead was lost, and the command was ended; join: the others sent this provider away
   126  the command cannot be run
   127  there is no such command
+  130  Ctrl-C ended it before there was an answer
 """
 
 _CODE_OF: tuple[tuple[type[GroupServiceError], ExitCode], ...] = (

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -88,7 +89,7 @@ def add(commands: Commands) -> None:
         "--nonblock",
         action="store_true",
         dest="only_tries",
-        help="do not wait for who holds it, as --timeout 0; only for the daemon's word whether it is free, which may"
+        help="do not wait for who holds it, which is --timeout 0; only for the daemon's word if it is free, which may"
         f" take up to {TIMEOUT_S:g} seconds while the domain elects a name server or stands still",
     )
     kind = lock.add_mutually_exclusive_group()
@@ -245,7 +246,7 @@ class Wait:
 
     def _acquired(self, lock: Lock, until: float) -> bool:
         if self._tries:
-            return lock.try_acquire(timeout=min(self._options.timeout, TIMEOUT_S) or TIMEOUT_S)
+            return lock.try_acquire(timeout=TIMEOUT_S)
         return lock.acquire(timeout=max(until - time.monotonic(), SOON_S))
 
     def _late(self, who_has_it: str = "") -> None:
@@ -266,6 +267,8 @@ def _lock(options: argparse.Namespace) -> int:
     recipe_name(options.name, _kind(options))
     if options.slots == 0 or (options.slots or 0) > PROVIDERS_MAX:
         raise UsageError(f"--slots is {options.slots}; it must be 1 to {PROVIDERS_MAX}")
+    if options.only_tries and math.isfinite(options.timeout) and options.timeout > 0:
+        raise UsageError(f"--try is --timeout 0, and --timeout says {options.timeout:g}; give one of them")
     return _run(options, _hold_lock, kind="lock", kills=options.on_lost == "kill")
 
 

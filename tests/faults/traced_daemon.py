@@ -31,6 +31,7 @@ from typing import Any
 from groupsvc.testing.sim.spoken import ACKNOWLEDGING, SPOKEN
 from groupsvcd import config as configuration
 from groupsvcd import daemon
+from groupsvcd.command_line import EXIT_USAGE
 from groupsvcd.config import Config
 from groupsvcd.core import effects as fx
 from groupsvcd.core.peer_messages import Beat, LeaderAlive, PeerMessage
@@ -226,7 +227,7 @@ def main(argv: list[str] | None = None) -> int:
     except configuration.BadConfig as bad:
         for problem in bad.problems:
             print(f"groupsvcd: {problem}", file=sys.stderr)
-        return daemon.EXIT_CONFIG
+        return EXIT_USAGE
     logs.set_up(config.node, config.log_level, config.log_format)
     found: list[Stored] = []
     open_store = daemon._open_store

@@ -221,6 +221,17 @@ def a_state_directory_of_another_node_is_for_a_person(machines: list[Machine]) -
     last.run("systemctl start groupsvcd && groupsvc status")
 
 
+def a_bad_configuration_is_for_a_person(machines: list[Machine]) -> None:
+    """In two seconds it would be no better."""
+    last = machines[2]
+    last.run(f"systemctl stop groupsvcd && cp -p {CONFIG} /root/good.toml && sed -i '1i colour = 1' {CONFIG}")
+    last.run("systemctl start groupsvcd", expected=1)
+    last.run("sleep 4")  # twice RestartSec
+    said = last.run("systemctl status groupsvcd", expected=3)
+    look((last.shown("ActiveState"), last.shown("ExecMainStatus")) == ("failed", "2"), said)
+    last.run(f"mv /root/good.toml {CONFIG} && systemctl start groupsvcd && groupsvc status")
+
+
 def one_after_the_other_they_are_restarted(machines: list[Machine]) -> None:
     for machine in machines:
         machine.run("systemctl restart groupsvcd && groupsvc status")
@@ -314,6 +325,7 @@ PROMISES: list[Callable[[list[Machine]], None]] = [
     a_stop_is_a_drain_and_the_state_is_there_afterwards,
     drained_by_the_command_it_stays_stopped,
     a_state_directory_of_another_node_is_for_a_person,
+    a_bad_configuration_is_for_a_person,
     one_after_the_other_they_are_restarted,
     a_machine_that_reboots_is_in_the_domain_again,
     after_all_have_crashed_the_domain_knows_what_was_decided,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
+import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -17,13 +18,16 @@ from pathlib import Path
 import msgspec
 
 from groupsvc import tokens
+from groupsvc.cli.checks.files import _format
+from groupsvc.cli.checks.findings import Level
 from groupsvc.errors import UsageError
 from groupsvc.journals.auditing import Audit
 from groupsvc.journals.reading import Journal, SegmentLines
 from groupsvc.keys import Keys, public_key
 from groupsvc.wire import history
 from groupsvcd import config
-from groupsvcd.io.store import options_in
+from groupsvcd.io.state_directory import APPLICATION_ID, DATABASE, FORMAT_VERSION, StateDirectory, StateRefused
+from groupsvcd.io.store import _marked, _packed_mark, options_in
 from tests.fuzz.family import Family
 
 FOLDER = Path("/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir())
@@ -128,6 +132,46 @@ def read_environment(data: bytes) -> None:
         config.load(None, found)
 
 
+# --- The state directory ---
+
+
+def read_header(data: bytes) -> None:
+    """A database of ours, or a refusal that has changed nothing; and the doctor has an opinion about it."""
+    directory = FOLDER / f"groupsvc-fuzz-{os.getpid()}-state"
+    directory.mkdir()
+    database = directory / DATABASE
+    try:
+        database.write_bytes(data)
+        is_taken = True
+        try:
+            StateDirectory(directory).close()
+        except StateRefused:
+            is_taken = False
+        ours = (HEADER[:16], HEADER[60:64], HEADER[68:72])
+        assert is_taken == (len(data) >= len(HEADER) and ours == (data[:16], data[60:64], data[68:72]))
+        assert database.read_bytes() == data
+        (finding,) = _format(database, FORMAT_VERSION)
+        assert not is_taken or finding.level is Level.OK
+    finally:
+        shutil.rmtree(directory)
+
+
+def read_mark(data: bytes) -> None:
+    """The number that was written, or none."""
+    with as_file("mark", data) as file:
+        found = _marked(file)
+    assert found == 0 or data.startswith(_packed_mark(found))
+
+
+HEADER = b"".join(
+    (
+        b"SQLite format 3\0".ljust(60, b"\1"),
+        FORMAT_VERSION.to_bytes(4, "big"),
+        bytes(4),
+        APPLICATION_ID.to_bytes(4, "big"),
+    )
+).ljust(100, b"\0")
+
 EXAMPLE = (Path(__file__).parents[2] / "daemon" / "config" / "groupsvcd.example.toml").read_bytes()
 CONFIGURATION = b"""node = "n1"
 state_directory = "~/state"
@@ -150,13 +194,16 @@ OPTIONS = msgspec.json.encode((("option.log_level", "debug", 7), ("option.limits
 
 FILES = Family(
     name="files",
-    about="journals and their audit, key files, tokens, configurations, options on disk",
+    about="journals and their audit, key files, tokens, configurations, options, marks and headers of the state",
     decoders=(
         "groupsvc.wire.history:_decoder",
         "groupsvc.keys:_parsed",
         "groupsvc.tokens:_content_decoder",
         "groupsvcd.config.reading:read_file",
         "groupsvcd.io.store:_options",
+        "groupsvcd.io.store:_marked",
+        "groupsvcd.io.state_directory:_refuse_other_format",
+        "groupsvc.cli.checks.files:_format",
     ),
     readers=(
         (read_line, (_lines().splitlines(keepends=True)[2],)),
@@ -166,5 +213,7 @@ FILES = Family(
         (read_configuration, (CONFIGURATION, EXAMPLE[:4_000])),
         (read_environment, (b"NODE=n1\nVOTERS=n1=tcp://127.0.0.1:7400,n2=x\nTIMERS_LEASE=3\nNODE_KEYS=a=b",)),
         (options_in, (OPTIONS,)),
+        (read_header, (HEADER, HEADER + bytes(4_000))),
+        (read_mark, (_packed_mark(7), _packed_mark(2**40) + b"more")),
     ),
 )

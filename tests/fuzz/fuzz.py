@@ -24,9 +24,7 @@ sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[2] / 
 with atheris.instrument_imports(include=["groupsvc", "groupsvcd"]):
     from tests.fuzz.families import FAMILIES
     from tests.fuzz.family import Family
-    from tests.fuzz.mutations import mutated
-
-INPUT_BYTES_MAX = 4096
+    from tests.fuzz.mutations import LONG_BYTES_MAX, mutated
 
 
 def in_memory(content: bytes) -> str:
@@ -49,7 +47,7 @@ def fuzz(family: Family, arguments: list[str]) -> None:
     for data in family.seeds():
         family.read(data)
     begin_with = ",".join(in_memory(data) for data in family.seeds())
-    options = ["-keep_seed=1", f"-max_len={INPUT_BYTES_MAX}", f"-seed_inputs={begin_with}", "-timeout=10"]
+    options = ["-keep_seed=1", f"-max_len={LONG_BYTES_MAX}", f"-seed_inputs={begin_with}", "-timeout=10"]
     atheris.Setup([sys.argv[0], *options, *arguments], family.read, custom_mutator=mutate)
     atheris.Fuzz()
 

@@ -7,6 +7,7 @@ the same way. Everything is drawn from the random numbers that are given, so the
 
 from __future__ import annotations
 
+import contextlib
 import math
 from random import Random
 from typing import Any
@@ -14,6 +15,13 @@ from typing import Any
 import msgspec
 
 DEPTH_MAX = 8
+INPUT_BYTES_MAX = 4_096
+"""Of most inputs: most forms are small, and what is wrong with a decoder shows with little."""
+LONG_BYTES_MAX = 65_536
+LONG_ONE_IN = 50
+"""Some inputs are longer: limits that count bytes or parts are only met there."""
+TIMES_MAX = 2_000
+"""So often something is repeated in one of them."""
 HOSTILE = (
     b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"\xdb\x7f\xff\xff\xff", b"\xc1",
     b"\xff\xfe", b"\x91" * 2_000, b"[" * 2_000, b"\x00", b"\n", b'"', b"{}", b"null", b"1e400",
@@ -26,9 +34,13 @@ LEAVES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def mutated(data: bytes, rng: Random, bytes_max: int) -> bytes:
-    """Another input, somewhat like this one."""
+def mutated(data: bytes, rng: Random, bytes_max: int = LONG_BYTES_MAX) -> bytes:
+    """Another input, somewhat like this one; once in a while a long one."""
     head, body = data[:1], data[1:]
+    if rng.randrange(LONG_ONE_IN):
+        bytes_max = min(bytes_max, INPUT_BYTES_MAX)
+    elif bytes_max > INPUT_BYTES_MAX:
+        body = _lengthened(body, rng)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         body = _value_changed(body, rng) if rng.random() < 0.5 else _bytes_changed(body, rng)
     return (head + body)[:bytes_max]
@@ -50,6 +62,18 @@ def _bytes_changed(body: bytes, rng: Random) -> bytes:
             return body[:upto] + body[at:]
         case _:
             return body[:at] + rng.choice(HOSTILE) + body[at:]
+
+
+def _lengthened(body: bytes, rng: Random) -> bytes:
+    """A part of it many times: of the value if it is a list, else of the bytes."""
+    times = rng.randrange(2, TIMES_MAX)
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        value = msgspec.msgpack.decode(body)
+        if isinstance(value, list) and value and rng.random() < 0.8:
+            at = rng.randrange(len(value))
+            return msgspec.msgpack.encode([*value[:at], *[value[at]] * times, *value[at:]])
+    at = rng.randrange(len(body) + 1)
+    return body[:at] + body[at : at + rng.choice((1, 8, 64))] * times + body[at:]
 
 
 def _value_changed(body: bytes, rng: Random) -> bytes:

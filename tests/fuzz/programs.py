@@ -90,6 +90,7 @@ PROGRAMS = Family(
         "groupsvc.tables:_write_reader",
         "groupsvc.tables:_rows_reader",
         "groupsvc.spark.members:member_of",
+        "groupsvc.spark.members:parts_of",
     ),
     readers=(
         (write_to_a_table, WRITES),

@@ -96,6 +96,8 @@ WIRE = Family(
     about="frames, and messages between daemons and between program and daemon",
     decoders=(
         "groupsvc.wire.codec:Codec",
+        "groupsvc.wire.frames:unpack",
+        "groupsvcd.io.backlog:requests_in",
         "groupsvc.wire.client_messages:REQUEST_CODEC",
         "groupsvc.wire.client_messages:REPLY_CODEC",
         "groupsvcd.core.peer_messages:PEER_CODEC",

@@ -287,7 +287,7 @@ def test_a_daemon_beyond_loopback_without_keys_does_not_start(tmp_path: Path, op
         [sys.executable, "-m", "groupsvcd", "--config", str(config)],
         capture_output=True, text=True, timeout=60, env=environment(),
     )  # fmt: skip
-    assert 1 == found.returncode
+    assert 2 == found.returncode
     assert (
         f"{option}: 192.0.2.1 is not loopback, and there are no keys: make them with `groupsvc keygen`" in found.stderr
     )

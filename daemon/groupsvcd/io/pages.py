@@ -150,12 +150,16 @@ class Pages:
                 accepted, _ = self._listening.accept()
             except OSError:  # nobody is there any more; or there are no descriptors left, then it is tried again
                 return
-            accepted.setblocking(False)
-            if len(self._connections) >= CONNECTIONS_MAX:
-                self._cut(next(iter(self._connections.values())))
-            connection = _Connection(accepted, self._clock() + CONNECTION_S)
-            self._connections[accepted.fileno()] = connection
-            self._watch.add(accepted.fileno(), lambda connection=connection: self._read(connection))  # type: ignore[misc]
+            self.take(accepted)
+
+    def take(self, accepted: socket.socket) -> None:
+        """Serve this connection from now on."""
+        accepted.setblocking(False)
+        if len(self._connections) >= CONNECTIONS_MAX:
+            self._cut(next(iter(self._connections.values())))
+        connection = _Connection(accepted, self._clock() + CONNECTION_S)
+        self._connections[accepted.fileno()] = connection
+        self._watch.add(accepted.fileno(), lambda: self._read(connection))
 
     def _cut(self, connection: _Connection) -> None:
         self._cut_off += 1

@@ -44,6 +44,8 @@ class Domain:
                 return ConfigValue(request.id, request.key, self.value, self.version)
             case ConfigSet() if request.value == "loud":
                 return Problem(request.id, "usage", "bad option", "log_level 'loud' is none of debug, info")
+            case ConfigSet(key="daemon/timers.lease"):
+                return Problem(request.id, "usage", "bad option", "timers.lease is compared when nodes meet")
             case ConfigSet() if request.if_version != self.version:
                 text = f"it is at version {self.version}, not {request.if_version}"
                 return Problem(request.id, "failed", "stale", text, version=self.version)
@@ -133,6 +135,25 @@ def test_unset_leaves_it_to_the_nodes(capsys: pytest.CaptureFixture[str]) -> Non
     assert ExitCode.OK == domain.run("unset", "log_level")
     assert "the domain says nothing about log_level, version 42\n" == capsys.readouterr().out
     assert "" == domain.value
+
+
+def test_unset_of_what_is_no_option_is_a_mistake_with_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ExitCode.USAGE == Domain("", 0).run("unset", "loglevel")
+    told = capsys.readouterr()
+    assert ("", True) == (told.out, "there is no option loglevel; did you mean log_level?" in told.err)
+
+
+def test_unset_of_what_the_domain_cannot_decide_is_a_mistake_like_set(capsys: pytest.CaptureFixture[str]) -> None:
+    for typed in (("set", "timers.lease", "3"), ("unset", "timers.lease")):
+        assert ExitCode.USAGE == Domain("", 0).run(*typed)
+        assert "timers.lease is compared when nodes meet" in capsys.readouterr().err
+
+
+def test_unset_again_says_nothing_new(capsys: pytest.CaptureFixture[str]) -> None:
+    domain = Domain("", 42)
+    assert ExitCode.OK == domain.run("unset", "log_level")
+    assert "the domain says nothing about log_level, version 42\n" == capsys.readouterr().out
+    assert not any(isinstance(request, ConfigSet) for request in domain.asked)
 
 
 def test_config_alone_shows_how_it_is_used(capsys: pytest.CaptureFixture[str]) -> None:

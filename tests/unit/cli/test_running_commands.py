@@ -58,6 +58,7 @@ def test_a_mistake_is_a_sentence_and_exit_code_2(typed: str, capsys: pytest.Capt
 REFUSED = {
     "lock x*y -- true": (ExitCode.USAGE, "'x*y' cannot name a lock: "),
     "lock x --slots 0 -- true": (ExitCode.USAGE, "--slots is 0; it must be 1 to 10000"),
+    "lock x --try --timeout 5 -- true": (ExitCode.USAGE, "--try is --timeout 0, and --timeout says 5"),
     "elect x*y -- true": (ExitCode.USAGE, "'x*y' cannot name a election: "),
     "barrier x*y --parties 2": (ExitCode.USAGE, "'x*y' cannot name a group"),
     "barrier _x --parties 2": (ExitCode.USAGE, "a leading _ is reserved"),
@@ -67,6 +68,7 @@ REFUSED = {
     "lock x -- no-such-command": (ExitCode.NO_COMMAND, "there is no command 'no-such-command'"),
     "elect x -- no-such-command": (ExitCode.NO_COMMAND, "there is no command 'no-such-command'"),
     "barrier x --parties 2 -- /": (ExitCode.NOT_EXECUTABLE, "'/' cannot be run"),
+    "lock x --try --timeout 0 -- true": (ExitCode.UNREACHABLE, "no daemon at "),
     "lock x -- true": (ExitCode.UNREACHABLE, "no daemon at "),
     "elect x -- true": (ExitCode.UNREACHABLE, "no daemon at "),
     "barrier x --parties 2 -- true": (ExitCode.UNREACHABLE, "no daemon at "),
@@ -155,4 +157,4 @@ def test_an_interrupt_before_the_command_has_begun_is_an_exit_code(monkeypatch: 
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sys.modules["groupsvc.cli.main"], "whole_parser", interrupted)
-    assert 130 == main(["status"])
+    assert ExitCode.INTERRUPTED == main(["status"])

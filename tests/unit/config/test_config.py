@@ -292,14 +292,14 @@ def test_check_config_says_good_or_everything_that_is_bad(tmp_path: Path, capsys
     assert 0 == main(["--config", str(path), "--check-config"])
     assert "n1, voter of a domain of 3 voters" in capsys.readouterr().out
     path.write_text("nodee = 1\nlogg = 2\n")
-    assert 1 == main(["--config", str(path), "--check-config"])
+    assert 2 == main(["--config", str(path), "--check-config"])
     assert 2 == capsys.readouterr().err.count(str(path))
 
 
 def test_a_missing_file_and_a_wrong_command_line_have_exit_codes_of_their_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert 1 == main(["--config", str(tmp_path / "none.toml"), "--check-config"])
+    assert 2 == main(["--config", str(tmp_path / "none.toml"), "--check-config"])
     assert "cannot be read: No such file" in capsys.readouterr().err
     assert 2 == main(["--colour"])
     assert 0 == main(["--version"])

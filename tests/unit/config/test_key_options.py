@@ -62,7 +62,7 @@ def test_check_config_refuses_and_says_what_to_do(tmp_path: Path, capsys: pytest
     path = tmp_path / "c.toml"
     path.write_text('listen_clients = "tcp://0.0.0.0:7500"\n')
     for arguments in (["--config", str(path), "--check-config"], ["--config", str(path)]):
-        assert 1 == main(arguments)
+        assert 2 == main(arguments)
         assert "c.toml:1: listen_clients: 0.0.0.0 is not loopback, and there are no keys" in capsys.readouterr().err
 
 

@@ -197,7 +197,7 @@ def test_a_second_daemon_is_refused_by_the_socket(start: Start) -> None:
 
 def test_a_bad_configuration_has_an_exit_code_of_its_own(start: Start) -> None:
     code, log = start("colour = 1\nlog_level = 2").ended()
-    assert 1 == code
+    assert 2 == code
     assert 2 == log.count("groupsvcd.toml:")
 
 

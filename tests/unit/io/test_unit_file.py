@@ -20,9 +20,13 @@ from groupsvc.testing.local_node import environment
 from groupsvc.testing.loopback_ports import PortBlock
 from groupsvc.wire.limits import DRAIN_S
 from groupsvcd.__main__ import __doc__ as exit_codes
+from groupsvcd.__main__ import main as daemon_main
+from groupsvcd.daemon import EXIT_CANNOT_BIND
+from tests.tidy.test_protocol_document import rows_under
 
 SYSTEMD = Path(__file__).parents[3] / "daemon/systemd"
 UNIT = SYSTEMD / "groupsvcd.service"
+OPERATIONS = SYSTEMD.parents[1] / "docs/OPERATIONS.md"
 EXPOSURE_MAX = 20
 """In tenths. That of a unit without any protection is 96."""
 
@@ -83,8 +87,27 @@ def test_the_unit_says_what_the_documents_promise(name: str, value: str) -> None
 
 def test_the_exit_codes_that_prevent_a_restart_are_those_of_which_the_daemon_says_so() -> None:
     codes = dict(re.findall(r"^ +(\d)  (.*)$", exit_codes or "", re.M))
-    prevented = {code for code, text in codes.items() if "restart will not help" in text or "command line" in text}
+    prevented = {code for code, text in codes.items() if "restart will not help" in text}
     assert prevented == set(setting("RestartPreventExitStatus")[0].split())
+
+
+def test_the_page_for_operators_says_after_which_codes_it_is_left_stopped() -> None:
+    rows = rows_under(["exit code", "what it means", "what systemd does"], OPERATIONS.read_text(encoding="utf-8"))
+    assert re.findall(r"^ +(\d)  ", exit_codes or "", re.M) == [code for code, _, _ in rows]
+    stopped = [code for code, _, what in rows if what.startswith("leaves it stopped")]
+    assert stopped == ["0", *setting("RestartPreventExitStatus")[0].split()]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--check-config",), ("--check-config", "--json")])
+def test_a_bad_configuration_is_not_started_again_and_an_address_in_use_is(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    """It was, every two seconds for ever."""
+    bad = tmp_path / "groupsvcd.toml"
+    bad.write_text("colour = 1\n")
+    prevented = set(map(int, setting("RestartPreventExitStatus")[0].split()))
+    assert daemon_main(["--config", str(bad), *arguments]) in prevented
+    assert EXIT_CANNOT_BIND not in prevented
 
 
 def test_the_time_for_a_stop_is_more_than_a_drain_takes() -> None:

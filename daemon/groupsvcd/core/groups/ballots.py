@@ -22,6 +22,9 @@ from groupsvc.wire.notices import Cast, ProviderId, Reason, Subject, VoteMessage
 
 from .commands import DYNAMIC
 
+PHASES_MAX = 1_000
+"""More are refused where they are asked for. Where nobody answers, each is over as soon as it has begun."""
+
 VOTE_MESSAGES_KEPT = 100
 """With so many, those that came with votes of earlier phases were shown and are gone, the oldest first."""
 

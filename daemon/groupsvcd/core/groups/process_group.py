@@ -65,7 +65,7 @@ from ..nodegroups.controls import AnyControl, NodeInserted, NodeRemoved, NodesFa
 from ..views import NodeId
 from . import commands as cmd
 from .archive import Archive
-from .ballots import Ballot, Verdict, reason_of, verdict_of
+from .ballots import PHASES_MAX, Ballot, Verdict, reason_of, verdict_of
 from .commands import BY_DEFAULT, ONE_PHASE, NodesGone, PhaseEnded, RoundEnded, WindowEnded
 from .ledger import Ledger
 from .pending import Pending, fitting
@@ -332,6 +332,8 @@ class ProcessGroup:
             self._told.append(Refused(self.seq, pending.id, "ended"))
         elif is_join and pending.id[:2] not in self.nodes:
             self._told.append(Refused(self.seq, pending.id, "not_a_member"))
+        elif is_join and self._has_come(pending.proposer):
+            self._told.append(Refused(self.seq, pending.id, "busy"))  # a node that errs must not end all the others
         elif is_too_much or (is_join and listed + joins >= PROVIDERS_MAX):
             self._told.append(Refused(self.seq, pending.id, "full"))
         elif is_join:
@@ -344,6 +346,12 @@ class ProcessGroup:
             self._told.append(Refused(self.seq, pending.id, "full"))
         else:
             self.queue.append(pending)
+
+    def _has_come(self, process: ProviderId) -> bool:
+        """Whether it is a provider, or its join is waiting or being voted on."""
+        joining = self.ballot.subject.joining if self.ballot is not None else ()
+        waiting = (one.proposer for one in self.queue if isinstance(one.command, cmd.Join))
+        return process in self.providers or any(one.id == process for one in joining) or process in waiting
 
     def _refuse(self, refused: list[Pending], why: Refusal) -> None:
         for pending in refused:
@@ -460,7 +468,7 @@ class ProcessGroup:
     def _open(self, subject: Subject, phases: int, time_limit: float) -> None:
         ballot = Ballot(
             id=self.seq, subject=subject, state=subject.state, electorate=(),
-            phases=self.rules.phases(subject.kind) if phases == BY_DEFAULT else phases,
+            phases=self.rules.phases(subject.kind) if phases == BY_DEFAULT else min(phases, PHASES_MAX),
             time_limit=self.rules.time_limit if time_limit == BY_DEFAULT else time_limit,
         )  # fmt: skip
         self.ballot = ballot

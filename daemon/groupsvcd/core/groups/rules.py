@@ -63,7 +63,7 @@ class Rules:
     def checkpoint_every(self) -> int:
         """Messages after which a checkpoint of it is wanted."""
         value = self.attributes.get("checkpoint_every")
-        return value if type(value) is int else CHECKPOINT_EVERY
+        return value if type(value) is int and value > 0 else CHECKPOINT_EVERY
 
     @property
     def durable(self) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from groupsvc.wire.notices import AttributesChanged, Emptied, Ended, Joined, Left, PhaseOpened, Refused
+from groupsvcd.core.groups import ballots
 from groupsvcd.core.groups import commands as cmd
 from groupsvcd.core.groups.commands import BY_DEFAULT
 from groupsvcd.core.groups.papers import Paper
@@ -13,6 +14,7 @@ from groupsvcd.core.groups.process_group import ProcessGroup
 from groupsvcd.core.groups.rules import CHANGEABLE
 from groupsvcd.core.invariants import InvariantBroken
 from groupsvcd.core.nodegroups.controls import AnyControl, NodeInserted, NodeRemoved, NodesFailed
+from groupsvcd.core.sessions import checks
 from groupsvcd.core.views import AttributeValue
 
 from .assembly import Assembly, process
@@ -186,3 +188,42 @@ def test_votes_for_a_phase_that_is_still_to_come_are_kept_whatever_comes_late() 
     group.propose_state("A1", b"red")
     group.vote(A1="approve")
     assert [True] == [ended.outcome.approved for ended in group.told(Ended)][3:]
+
+
+@pytest.mark.parametrize("when", ["waits", "is voted on", "is in", "is failing"])
+def test_a_process_that_joins_once_more_is_refused_and_ends_nobody(when: str) -> None:
+    """GS-30. No node does so, but one that erred ended all that carry the group, and again after each restart."""
+    group = _assembly("A1", join_phases="n", exclusive=True)
+    group.join("C1", "B1")
+    if when == "waits":
+        group.join("B1")
+    group.vote(A1="approve")
+    if when == "is voted on":
+        group.join("B1")
+    group.vote(A1="approve", C1="approve")
+    if when == "is failing":
+        group.gone = set()
+        group.fail_nodes("B")
+        group.group.control(100, NodeInserted(("B", 1), 1, 5))
+        group._seq = 100
+    if when in ("is in", "is failing"):
+        group.join("B1")
+    assert ["busy"] == [refused.why for refused in group.told(Refused)]
+    assert ("A1 C1 B1", None) == (group.names, group.group.ballot)
+
+
+def test_a_ballot_of_phases_without_end_ends() -> None:
+    """GS-24. Nobody can ask for so many; one that was ordered all the same went on for ever, as fast as it could."""
+    assert ballots.PHASES_MAX == checks.PHASES_MAX
+    group = _assembly("A1")
+    group.entry("A", cmd.Responds(1, does=False))
+    group.propose_state("A1", b"red", phases=2**40)
+    assert [(ballots.PHASES_MAX, True)] == [(one.outcome.phases, one.outcome.approved) for one in group.told(Ended)]
+
+
+def test_a_checkpoint_that_is_wanted_after_no_messages_at_all_is_wanted_as_by_default() -> None:
+    """Nobody can ask for that; an entry that said so ended all that carry the group."""
+    group = _assembly("A1", state_machine=True)
+    group.entry("A", cmd.ChangeAttributes(100, 1, cmd.ONE_PHASE, BY_DEFAULT, {"checkpoint_every": 0}))
+    group.say("A1", b"hello")
+    assert 0 == group.group.scribe_turns
