@@ -87,7 +87,7 @@ class KillRun:
             self._strike(cluster, streams, began)
             ended = clock.now()
             self.problems += streams.end()
-            self.problems += cluster.look_who_ended()
+            self.problems += map(str, cluster.look_who_ended())
             self.notes = streams.notes()
             self.measure(streams.silences(), ended)
             return self._line(streams, ended - began)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ class MemoryLimit(Scarcity):
     name = "memory-limit"
     kind, sign = "memory", "memory.limit_in_bytes"
     lasts_s = (3.0, 8.0)
-    ends_daemons = True
+    ends_with = frozenset({-signal.SIGKILL})
 
     def strike(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
         node, spare = scene.leader_or_any(rng), rng.choice([0, 1 << 20, 8 << 20])

@@ -57,6 +57,7 @@ class Delay(Nemesis):
     needs = ("iptables-legacy",)
 
     def __init__(self) -> None:
+        super().__init__()
         self._lines: list[subprocess.Popen[bytes]] = []
 
     def look(self) -> None:
