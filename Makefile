@@ -39,10 +39,10 @@ HAS_TOOLS := command -v ip && command -v nft && command -v zsh && command -v fis
 GET_TOOLS := $(GET) iproute2 nftables zsh fish groff man-db systemd linux-libc-dev e2fsprogs chromium >/dev/null
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test spark audit-scale check docs man format sim scale bench bench-peers fuzz faults kills soak fresh systemd install deb clean
+.PHONY: help demo test spark audit-scale check docs man format sim scale bench bench-peers fuzz faults faults-planted kills soak fresh systemd install deb clean
 
 help: ## show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -146,6 +146,9 @@ $(FAULTS): $(STAMP)
 
 faults: $(FAULTS) ## every fault on real daemons in network namespaces: root; make faults RUNS=3
 	@$(BIN)/python -m tests.faults run --matrix --runs $(RUNS) --seconds $(RUN_SECONDS) --ledger docs/ledger/faults.ndjson
+
+faults-planted: $(FAULTS) ## four bugs in how daemons meet their disks, each of which a nemesis must find: root, three minutes
+	@$(BIN)/python -m tests.faults planted
 
 kills: $(FAULTS) ## full load, and two leaders killed a minute: root; make kills MINUTES=10
 	@$(BIN)/python -m tests.faults kills --minutes $(MINUTES) --ledger docs/ledger/kills.ndjson

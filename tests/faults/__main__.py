@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import signal
 import sys
 from pathlib import Path
@@ -153,11 +154,12 @@ def _ledger() -> int:
 def _planted() -> int:
     """1 if a bug was not found."""
     missed = 0
-    for plant, nemesis in FOUND_BY.items():
+    for plant, (nemesis, words) in FOUND_BY.items():
         for seed in range(1, PLANTED_SEEDS_MAX + 1):
-            result = Run(nemesis=nemesis, workload="mix", seed=seed, plant=plant).go()
-            if result.findings:
-                print(f"{plant} is found by {nemesis} with seed {seed}: {result.findings[0]}", flush=True)
+            findings = map(str, Run(nemesis=nemesis, workload="mix", seed=seed, plant=plant).go().findings)
+            found = next((one for one in findings if re.match(words, one)), "")
+            if found:
+                print(f"{plant} is found by {nemesis} with seed {seed}: {found}", flush=True)
                 break
         else:
             print(f"{plant} is not found by {nemesis} in {PLANTED_SEEDS_MAX} runs", flush=True)

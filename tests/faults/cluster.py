@@ -44,6 +44,17 @@ class Outfit:
         self.environment |= {"LD_PRELOAD": ":".join(loaded), **told}
 
 
+@attrs.frozen
+class Ended:
+    """A daemon that ended by itself."""
+
+    node: str
+    code: int  # negative: a signal
+
+    def __str__(self) -> str:
+        return f"{self.node} ended with code {self.code}"
+
+
 class ClusterNode(LocalNode):
     """A daemon in its network."""
 
@@ -79,8 +90,10 @@ class ClusterNode(LocalNode):
         """If it has, by itself, that is a line: behind the last one that it wrote."""
         if self._process is not None and not self._in_grave and not self.is_running:
             self._bury()
-            self.cluster.note("crash", self.name, {"why": f"by itself, with code {self.exit_code}", "by_itself": True})
-            self.cluster.ended_by_themselves.append(f"{self.name} ended with code {self.exit_code}")
+            code = self.exit_code
+            assert code is not None
+            self.cluster.note("crash", self.name, {"why": f"by itself, with code {code}", "by_itself": True})
+            self.cluster.ended_by_themselves.append(Ended(self.name, code))
 
     def pause(self) -> None:
         super().pause()
@@ -105,7 +118,7 @@ class Cluster(LocalDomain):
         self.wires = wires
         self.outfits = {name: (outfits or {}).get(name) or Outfit() for name in wires.names}
         self.journals = directory / "journals"
-        self.ended_by_themselves: list[str] = []  # which daemons, and how
+        self.ended_by_themselves: list[Ended] = []
         self._lines: list[HistoryEvent] = []
         self._lock = threading.Lock()
         own: dict[str, Setting] = {"insecure": True}
@@ -162,8 +175,8 @@ class Cluster(LocalDomain):
         with self._lock:
             return list(self._lines)
 
-    def look_who_ended(self) -> list[str]:
-        """Daemons that have ended by themselves, up to now: whoever did that wants to know."""
+    def look_who_ended(self) -> list[Ended]:
+        """Daemons that have ended by themselves, up to now: whoever did that wants to know (``endings.py``)."""
         for name in self.names:
             node = self._node(name)
             assert isinstance(node, ClusterNode)

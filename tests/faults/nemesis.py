@@ -17,16 +17,17 @@ How long a strike lasts and what comes between two is drawn from the seed within
 run begins: the same seed has the same plan, though not the same run.
 
 A nemesis that ends processes calls ``scene.cluster.kill`` and the like, which write the lines that checkers need.
-One whose harm ends a daemon by itself (a disk that answers EIO) says so by ``ends_daemons``: any other run in which a
-daemon ends by itself has failed. What the promises do not cover (a disk that is lost for good) must not be done to more
-than a minority of the voters. One that is after disks says ``durable``: then all groups of the run are
-on disks, on three of them if there are as many, and stable on two.
+One whose harm makes a daemon end by itself (a disk that answers EIO) says with which codes, by ``ends_with``: whoever
+ends otherwise, or without having been struck, has failed the run (``endings.py``). What the promises do not cover (a
+disk that is lost for good) must not be done to more than a minority of the voters. One that is after disks says
+``durable``: then all groups of the run are on disks, on three of them if there are as many, and stable on two.
 """
 
 from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,8 +87,11 @@ class Nemesis(ABC):
     nodes_min = 2
     lasts_s = (1.0, 5.0)
     gap_s = (1.0, 3.0)
-    ends_daemons = False
+    ends_with: frozenset[int] = frozenset()  # codes with which its harm may make a daemon end by itself
     durable = False  # whether all groups of the run are on disks
+
+    def __init__(self) -> None:
+        self.struck: frozenset[str] = frozenset()
 
     def look(self) -> None:
         """Raise ``Missing`` where it cannot be."""
@@ -105,6 +109,18 @@ class Nemesis(ABC):
 
     def close(self, scene: Scene) -> None:  # noqa: B027 (most have taken nothing)
         """Give back what ``prepare`` took."""
+
+    def has_struck(self, done: Mapping[str, Any]) -> None:
+        """Told by the run what ``strike`` has returned: its ``target`` is one node, or some.
+
+        Those are its until it strikes again: a daemon may be seen to have ended only when all is healed.
+        """
+        target = done.get("target", ())
+        self.struck = frozenset([target] if isinstance(target, str) else target)
+
+    def may_have_ended(self, node: str, code: int) -> bool:
+        """Whether its harm can be why this daemon has ended by itself, with this code."""
+        return node in self.struck and code in self.ends_with
 
     def found(self) -> list[str]:
         """Promises that were broken before its eyes, each with its id: what no line of a history can show."""

@@ -31,6 +31,7 @@ from groupsvc.wire.history import HistoryEvent
 from . import recording
 from .clients import Clients, Dumb
 from .cluster import Cluster, Outfit
+from .endings import Endings
 from .judging import Counts, Finding, counts, judge
 from .locks import Contenders
 from .nemeses import NEMESES
@@ -87,6 +88,7 @@ class Run:
     failures: list[str] = attrs.field(factory=list)
     strikes: int = 0
     _marks: dict[str, float] = attrs.field(factory=dict)
+    _endings: Endings = attrs.field(init=False)
 
     @property
     def title(self) -> str:
@@ -127,7 +129,7 @@ class Run:
 
     def _with_daemons(self, scene: Scene, nemesis: Nemesis) -> list[HistoryEvent]:
         with Cluster(scene.wires, scene.directory, outfits=scene.outfits) as cluster:
-            scene.cluster = cluster
+            scene.cluster, self._endings = cluster, Endings(cluster)
             clients = scene.clients = Clients(
                 cluster, scene.directory / "clients", self.workload, self.seed, durable=nemesis.durable
             )
@@ -150,9 +152,7 @@ class Run:
                     self.failures += contenders.ended()
                     contenders.close()
             self.failures += [*clients_failures(scene), *nemesis.found()]
-            ended = cluster.look_who_ended()
-            if not nemesis.ends_daemons:
-                self.failures += ended
+            self.failures += self._endings.look(nemesis)
         return self._history(scene, contenders, until)
 
     def _contenders(self, scene: Scene) -> Contenders | None:
@@ -170,10 +170,12 @@ class Run:
             if not _sleep_until(min(clock.now() + strike.gap_s, ends), ends):
                 break
             rng = random.Random(strike.seed)
+            self.failures += self._endings.look(nemesis)  # as long as the last strike is the last one
             done = nemesis.strike(scene, rng)
             if done is None:
                 continue
             self.strikes += 1
+            nemesis.has_struck(done)
             scene.cluster.note(nemesis.name, "", {"phase": "begin", **done}, who="sim")
             _sleep_until(min(clock.now() + strike.lasts_s, ends), ends)
             nemesis.heal(scene)

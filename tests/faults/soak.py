@@ -38,6 +38,7 @@ from groupsvc.testing.sim.ledger import commit
 
 from .ceilings import Ceilings
 from .cluster import Cluster, Outfit
+from .endings import Endings
 from .kills import Production
 from .nemeses import NEMESES
 from .nemesis import Nemesis, Scene, plan_of
@@ -112,8 +113,9 @@ class Soak:
             began = clock.now()
             ends = began + self.hours * 3600.0
             self._rest(cluster, programs, "at the beginning")
+            endings = Endings(cluster)
             while clock.now() + SEGMENT_S / 2 < ends:
-                self._turn(scene, programs, nemeses, rng, began, ends)
+                self._turn(scene, programs, nemeses, endings, rng, began, ends)
             self._rest(cluster, programs, "at the end")
             self.problems += [*programs.end(), *self.ceilings.problems]
             return self._line(programs, clock.now() - began)
@@ -137,8 +139,8 @@ class Soak:
     # --- One turn ---
 
     def _turn(
-        self, scene: Scene, programs: Programs, nemeses: dict[str, Nemesis], rng: random.Random, began: float,
-        ends: float,
+        self, scene: Scene, programs: Programs, nemeses: dict[str, Nemesis], endings: Endings, rng: random.Random,
+        began: float, ends: float,
     ) -> None:  # fmt: skip
         name = self._next(nemeses, rng, is_late=clock.now() - began > ENDING_FROM * (ends - began))
         nemesis, number = nemeses[name], sum(self.turns.values())
@@ -148,8 +150,11 @@ class Soak:
             self._sleep(min(strike.gap_s, over - clock.now()), programs, began)
             if clock.now() >= over:
                 break
-            if nemesis.strike(scene, random.Random(strike.seed)) is not None:
+            self.problems += [f"{one} under {name}" for one in endings.look(nemesis)]
+            done = nemesis.strike(scene, random.Random(strike.seed))
+            if done is not None:
                 self.strikes += 1
+                nemesis.has_struck(done)
                 self._sleep(min(strike.lasts_s, over - clock.now()), programs, began)
                 nemesis.heal(scene)
         nemesis.heal(scene)
@@ -161,9 +166,7 @@ class Soak:
         programs.judge()
         self.ceilings.look(programs.pids() | {f"{node}-daemon": scene.cluster.pid(node) for node in scene.names})
         self.problems += nemesis.found()
-        ended, scene.cluster.ended_by_themselves = scene.cluster.look_who_ended(), []
-        if not nemesis.ends_daemons:
-            self.problems += [f"{one} under {name}" for one in ended]
+        self.problems += [f"{one} under {name}" for one in endings.look(nemesis)]
 
     def _next(self, nemeses: dict[str, Nemesis], rng: random.Random, *, is_late: bool) -> str:
         while True:

@@ -5,7 +5,7 @@
 
 A session that is lost is followed by another one. The sender has another life then, and counts from 1 again
 (``stream_log.py``); what it knows to be delivered of each life it writes down when ``flush`` has said so. The receiver
-writes every message, and each silence of more than ``SILENCE_S``, with its times by the clock of the machine.
+writes every message, and each silence, from its last message to the next one, in whatever life (``silences.py``).
 
 They end with their standard input; the sender flushes first, and says "flushed" or what kept it from it.
 """
@@ -25,9 +25,9 @@ import groupsvc
 from groupsvc import GroupAttributes, clock
 from groupsvc.errors import GroupServiceError
 
+from .silences import SilenceLog
 from .stream_log import LIVES_PER_PROGRAM, OVER, RECORD, STAY, TOLD_TO_END, payload_of, read_payload
 
-SILENCE_S = 0.1
 FLUSH_EVERY = 5_000
 """Messages after which a sender asks whether they are delivered; it sends on meanwhile only as the library lets it."""
 
@@ -110,36 +110,38 @@ class Sender(Program):
 class Receiver(Program):
     """Writes down what it receives."""
 
+    def live(self) -> None:
+        """One log of silences for all lives: what ends one does not end the silence."""
+        with (self.directory / f"r{self.told['number']}.silences").open("a") as file:
+            self.silences = SilenceLog(file)
+            super().live()
+            self.silences.end(clock.now())
+
     def one_life(self, session: groupsvc.Session) -> None:
         group = self.group(session, events=True)
         numbering = "-".join(map(str, group.view.position.numbering))
         stay = self.directory / f"r{self.told['number']}-{self.lives}@{numbering}{STAY}"
-        with stay.open("wb") as file, (self.directory / f"r{self.told['number']}.silences").open("a") as silences:
-            silences.write(json.dumps([clock.now(), clock.now(), "joined"]) + "\n")
-            silences.flush()
+        with stay.open("wb") as file:
+            self.silences.joined(clock.now())
             try:
-                self._receive(group, file, silences)
+                self._receive(group, file)
             finally:
                 file.flush()
                 over = stay.with_suffix(".new")
                 over.write_text(TOLD_TO_END if is_told_to_end() and not group.ended else "")
                 over.rename(stay.with_suffix(OVER))  # whole, or not there
 
-    def _receive(self, group: groupsvc.Group, file: IO[bytes], silences: IO[str]) -> None:
-        last, flushed = clock.now(), clock.now()
+    def _receive(self, group: groupsvc.Group, file: IO[bytes]) -> None:
+        flushed = clock.now()
         while True:
             event = group.next_event(timeout=0.25)
             now = clock.now()
             if isinstance(event, groupsvc.Message):
                 life, count = read_payload(event.payload)
                 file.write(RECORD.pack(event.seq, life, count))
-                if now - last > SILENCE_S:
-                    silences.write(json.dumps([last, now]) + "\n")
-                    silences.flush()
-                last = now
+                self.silences.got(now)
             elif isinstance(event, groupsvc.Lost | groupsvc.Overrun | groupsvc.Dissolved):
-                silences.write(json.dumps([last, now, type(event).__name__]) + "\n")
-                silences.flush()
+                self.silences.put_out(now, type(event).__name__)
                 return
             elif event is None and (group.ended or is_told_to_end()):
                 return

@@ -17,6 +17,7 @@ from typing import Any
 from groupsvc.testing.local_node import environment
 
 from .cluster import Cluster
+from .silences import Silence, read
 from .stream_log import OVER, STAY, Orders
 
 STARTS_S = 60.0
@@ -68,11 +69,15 @@ class Streams:
         """How many receivers are in the group."""
         return sum(not stay.with_suffix(OVER).exists() for stay in self.directory.glob(f"*{STAY}"))
 
-    def silences(self, number: int) -> list[tuple[float, float, str]]:
-        """Of one receiver: from when to when, and why if it was more than a silence."""
-        path = self.directory / f"r{number}.silences"
-        found = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
-        return [(one[0], one[1], one[2] if len(one) > 2 else "") for one in found]
+    @property
+    def hearing(self) -> int:
+        """How many receivers have got something, ever."""
+        return sum(any(one.why == "first" for one in log) for log in self.silences().values())
+
+    def silences(self) -> dict[str, list[Silence]]:
+        """By node, what its receiver wrote down of them."""
+        nodes = enumerate(self._cluster.names, start=1)
+        return {node: read(self.directory / f"r{number}.silences") for number, node in nodes}
 
     def end(self) -> list[str]:
         """All flush and end, senders first; what is wrong with how they did, and with what they sent and received."""

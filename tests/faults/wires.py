@@ -6,6 +6,9 @@ namespaces, so runs side by side do not meet.
 
 What is cut is written as a rule of the *receiver*: it does not take what comes from some address. So every direction of
 every pair can be cut by itself, nobody is told, and connections that were there are there again when the rule goes.
+
+Whether what is cut is really cut is seen by probes in each namespace (``probes.py``): ``silent`` is what they should
+not hear, ``problem`` says what they hear in spite of it.
 """
 
 from __future__ import annotations
@@ -16,12 +19,18 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from .probes import Pair, Probes
+
 PREFIX = "gsf"
+ALL_HEAR_S = 2.0
+"""What is not cut is heard within this: after a wire was put back neighbours have to be found again."""
+
 _ours = re.compile(rf"{PREFIX}-(?P<pid>\d+)-\w+")
 
 TABLE = """
@@ -66,7 +75,10 @@ class Wires:
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
         self.addresses = {name: f"10.77.0.{number}" for number, name in enumerate(self.names, start=1)}
+        self.probes = Probes(self.addresses, self.space)
         self._prefix = f"{PREFIX}-{os.getpid()}"
+        self._cut: set[Pair] = set()
+        self._unplugged: set[str] = set()
 
     def __enter__(self) -> Self:
         need_root()
@@ -74,6 +86,8 @@ class Wires:
         sweep()
         try:
             self._make()
+            self.probes.__enter__()
+            self.probes.wait_until_all_hear()
         except BaseException:
             self._end()
             raise
@@ -100,6 +114,7 @@ class Wires:
         self._end()
 
     def _end(self) -> None:
+        self.probes.close()
         for name in (*self.names, "hub"):
             _remove(self.space(name))
 
@@ -121,10 +136,25 @@ class Wires:
 
     def cut(self, blocked: Mapping[str, Iterable[str]], verdict: str = "drop") -> None:
         """By receiver: from whom it takes nothing any more. What was cut before stays cut."""
-        for receiver, senders in blocked.items():
+        for receiver, others in blocked.items():
+            senders = list(others)
+            if verdict == "drop":
+                self._cut |= {(sender, receiver) for sender in senders if sender != receiver}
             addresses = ", ".join(self.addresses[sender] for sender in senders if sender != receiver)
             if addresses:
                 self.rules(receiver, f"add rule inet faults input ip saddr {{ {addresses} }} {verdict}\n")
+
+    def lose(self, name: str, percent: int) -> None:
+        """So much of what comes to this node over its wire is lost."""
+        self.rules(name, f"add rule inet faults input iif wire numgen random mod 100 < {percent} drop\n")
+
+    def refuse(self, blocked: Mapping[str, Iterable[str]]) -> None:
+        """By receiver: from whom it takes no connection, and answers with a reset what comes by one that is there.
+
+        But resets, those it takes: where both sides refuse one another they would be dropped, nobody would be told, and
+        it were a cut as any other.
+        """
+        self.cut(blocked, "tcp flags & rst == 0 reject with tcp reset")
 
     def part(self, *sides: Iterable[str]) -> None:
         """Those of different sides do not hear one another."""
@@ -135,15 +165,48 @@ class Wires:
         """Take all rules away, of these nodes or of all, and put every wire back."""
         for name in self.names if names is None else names:
             self.rules(name, "flush chain inet faults input\nflush chain inet faults output\n")
-            _do("ip", "-n", self.space("hub"), "link", "set", name, "up")
+            self._cut = {(sender, receiver) for sender, receiver in self._cut if receiver != name}
+            self.plug_in(name)
 
     def unplug(self, name: str) -> None:
         """Pull the wire of this node out of the switch."""
-        _do("ip", "-n", self.space("hub"), "link", "set", name, "down")
+        self._unplugged.add(name)
+        self.link(name, "down")
 
     def plug_in(self, name: str) -> None:
         """As it was."""
-        _do("ip", "-n", self.space("hub"), "link", "set", name, "up")
+        self._unplugged.discard(name)
+        self.link(name, "up")
+
+    def link(self, name: str, state: str) -> None:
+        """The port of this node at the switch is up or down."""
+        _do("ip", "-n", self.space("hub"), "link", "set", name, state)
+
+    # --- For those who look ---
+
+    @property
+    def silent(self) -> frozenset[Pair]:
+        """Who speaks, and whom nothing of it should reach."""
+        unplugged = {pair for pair in self.probes.pairs if self._unplugged.intersection(pair)}
+        return frozenset(self._cut | unplugged)
+
+    def problem(self) -> str:
+        """Who hears whom in spite of what was cut, or does not though nothing is between them; "" if all is as told.
+
+        What is not cut may take its time to be heard.
+        """
+        silent = self.silent
+        if through := silent & self.probes.heard():
+            return f"what is cut is heard: {_in_words(through)}"
+        missing, until = self.probes.pairs - silent, time.monotonic() + ALL_HEAR_S
+        while missing := missing - self.probes.heard(missing):
+            if time.monotonic() > until:
+                return f"what is not cut is not heard: {_in_words(missing)}"
+        return ""
+
+
+def _in_words(pairs: Iterable[Pair]) -> str:
+    return ", ".join(f"{speaker} by {hearer}" for speaker, hearer in sorted(pairs))
 
 
 def sweep() -> list[str]:

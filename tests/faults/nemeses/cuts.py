@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import random
 import threading
+from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
-from ..nemesis import Nemesis, Scene
+from ..nemesis import Missing, Scene
+from .wire_base import WireNemesis
 
 
-class Cut(Nemesis):
-    """One that is undone by healing all wires."""
+class Cut(WireNemesis):
+    """One that takes words away from somebody, and looks whether they are away."""
 
-    def heal(self, scene: Scene) -> None:
-        scene.wires.heal()
+    def strike(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
+        done = self.cut(scene, rng)
+        if done is not None:
+            self.look_at(scene)
+        return done
+
+    @abstractmethod
+    def cut(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
+        """Do harm; as ``strike``."""
+
+    def look_at(self, scene: Scene) -> None:
+        """At the wires as they are now."""
+        self.seen(scene.wires.problem() if scene.wires.silent else "nothing is cut")
 
 
 class IsolateLeader(Cut):
@@ -21,7 +35,7 @@ class IsolateLeader(Cut):
 
     name = "isolate-leader"
 
-    def strike(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
+    def cut(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
         node = scene.leader()
         if node is None:
             return None
@@ -34,7 +48,7 @@ class IsolateOne(Cut):
 
     name = "isolate-one"
 
-    def strike(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
+    def cut(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
         node, pulls = rng.choice(scene.names), rng.random() < 0.5
         if pulls:
             scene.wires.unplug(node)
@@ -49,7 +63,7 @@ class Halves(Cut):
     name = "halves"
     nodes_min = 3
 
-    def strike(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
+    def cut(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
         names = list(scene.names)
         rng.shuffle(names)
         middle = len(names) // 2
@@ -63,7 +77,7 @@ class MajoritiesRing(Cut):
     name = "majorities-ring"
     nodes_min = 5
 
-    def strike(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
+    def cut(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
         ring = list(scene.names)
         rng.shuffle(ring)
         count, reach = len(ring), len(ring) // 4 or 1
@@ -81,7 +95,7 @@ class Bridge(Cut):
     name = "bridge"
     nodes_min = 3
 
-    def strike(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
+    def cut(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
         names = list(scene.names)
         rng.shuffle(names)
         bridge, rest = names[0], names[1:]
@@ -95,7 +109,7 @@ class OneWay(Cut):
 
     name = "one-way"
 
-    def strike(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
+    def cut(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
         node = scene.leader_or_any(rng) or rng.choice(scene.names)
         others = scene.others(node)
         if rng.random() < 0.3:
@@ -105,7 +119,35 @@ class OneWay(Cut):
         return {"target": node, "deaf" if is_deaf else "dumb": others}
 
 
-class SwizzleClog(Cut):
+class Unsteady(WireNemesis):
+    """One whose wires change all the time, by a thread: so it looks whenever it has pulled one."""
+
+    def look_at(self, scene: Scene, node: str) -> None:
+        """At the wire of this node, which has been pulled."""
+        near = {pair for pair in scene.wires.probes.pairs if node in pair}
+        self.seen(f"{node} still hears, or is heard" if scene.wires.probes.heard(near) else "")
+
+    def heal(self, scene: Scene) -> None:
+        if hasattr(self, "_thread"):
+            self._over.set()
+            self._thread.join()
+        super().heal(scene)
+
+    def begin(self, act: Callable[[threading.Event], None]) -> None:
+        """Until it is told to end."""
+        self._over = over = threading.Event()
+
+        def go_on() -> None:
+            try:
+                act(over)
+            except Missing as problem:  # a wire that cannot be pulled
+                self.seen(str(problem))
+
+        self._thread = threading.Thread(target=go_on)
+        self._thread.start()
+
+
+class SwizzleClog(Unsteady):
     """One node after the other is clogged, and in another order they are unclogged again."""
 
     name = "swizzle-clog"
@@ -115,11 +157,11 @@ class SwizzleClog(Cut):
         chosen = rng.sample(scene.names, rng.randint(2, len(scene.names)))
         again = rng.sample(chosen, len(chosen))
         waits = [rng.uniform(0.1, 1.0) for _ in chosen * 2]
-        self._over = over = threading.Event()
 
-        def swizzle() -> None:
+        def swizzle(over: threading.Event) -> None:
             for node, wait in zip(chosen, waits, strict=False):
                 scene.wires.unplug(node)
+                self.look_at(scene, node)
                 if over.wait(wait):
                     return
             for node, wait in zip(again, waits[len(chosen) :], strict=True):
@@ -127,18 +169,11 @@ class SwizzleClog(Cut):
                 if over.wait(wait):
                     return
 
-        self._thread = threading.Thread(target=swizzle)
-        self._thread.start()
+        self.begin(swizzle)
         return {"down": chosen, "up": again}
 
-    def heal(self, scene: Scene) -> None:
-        if hasattr(self, "_thread"):
-            self._over.set()
-            self._thread.join()
-        super().heal(scene)
 
-
-class Flap(Cut):
+class Flap(Unsteady):
     """A wire that is in and out several times a second, or every second."""
 
     name = "flap"
@@ -147,21 +182,17 @@ class Flap(Cut):
     def strike(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
         node = scene.leader_or_any(rng) or rng.choice(scene.names)
         pace, draw = rng.choice([0.1, 0.4, 1.2]), random.Random(rng.random())
-        self._over = over = threading.Event()
 
-        def flap() -> None:
+        def flap(over: threading.Event) -> None:
+            is_first = True
             while not over.wait(draw.uniform(0.5, 1.5) * pace):
                 scene.wires.unplug(node)
+                if is_first:  # a look takes a moment, and the pace is what this is about
+                    self.look_at(scene, node)
+                is_first = False
                 if over.wait(draw.uniform(0.5, 1.5) * pace):
                     return
                 scene.wires.plug_in(node)
 
-        self._thread = threading.Thread(target=flap)
-        self._thread.start()
+        self.begin(flap)
         return {"target": node, "pace": pace}
-
-    def heal(self, scene: Scene) -> None:
-        if hasattr(self, "_thread"):
-            self._over.set()
-            self._thread.join()
-        super().heal(scene)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +62,29 @@ class CpuStarvation(Scarcity):
     kind, sign = "cpu", "cpu.cfs_quota_us"
     lasts_s = (3.0, 8.0)
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._starved: dict[str, int] = {}  # by node: how often it had been made to wait before
+        self.bitten = 0
+
+    def bites(self) -> int | None:
+        return self.bitten
+
+    def _waits(self, name: str) -> int:
+        words = (self._group(name) / "cpu.stat").read_text().split()
+        return int(words[words.index("nr_throttled") + 1])
+
     def strike(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
         chosen = rng.sample(scene.names, rng.randint(1, len(scene.names) // 2 + 1))
         percent = rng.choice([3, 8, 20])
+        self._starved = {name: self._waits(name) for name in chosen}
         for name in chosen:
             self._set(name, self.sign, PERIOD_US * percent // 100)
         return {"target": chosen, "percent": percent}
 
     def heal(self, scene: Scene) -> None:
+        self.bitten += sum(self._waits(name) > before for name, before in self._starved.items())
+        self._starved.clear()
         for name in scene.names:
             self._set(name, self.sign, -1)
 
@@ -83,7 +99,7 @@ class MemoryLimit(Scarcity):
     name = "memory-limit"
     kind, sign = "memory", "memory.limit_in_bytes"
     lasts_s = (3.0, 8.0)
-    ends_daemons = True
+    ends_with = frozenset({-signal.SIGKILL})
 
     def strike(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
         node, spare = scene.leader_or_any(rng), rng.choice([0, 1 << 20, 8 << 20])

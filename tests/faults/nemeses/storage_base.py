@@ -10,10 +10,10 @@ for the first time, unless it is there by then. A nemesis of storage gets hold o
   ``scene.cluster.restart(node, wait=False)``; or ``scene.outfits[node].before_start``.
 
 Rules. A majority of the voters keeps what it has written, whatever is done at one time. A daemon that must end by
-itself (EIO) is expected to: ``ends_daemons``. A broken promise that only the nemesis can see (a sync after one that
-failed) is told by ``failures``, and how often its harm has reached a daemon by ``bitten``. What is lost for good on the
-disks of a durable group is told to the checkers by a line ``disks_lost`` with the group's id and name, as in the
-simulator. The daemons write ``boot`` with their state id, and ``damaged`` for what their store found wrong, by
+itself (EIO) is expected to: ``ends_with`` has the code. A broken promise that only the nemesis can see (a sync after
+one that failed) is told by ``failures``, and how often its harm has reached a daemon by ``bitten``. What is lost for
+good on the disks of a durable group is told to the checkers by a line ``disks_lost`` with the group's id and name, as
+in the simulator. The daemons write ``boot`` with their state id, and ``damaged`` for what their store found wrong, by
 themselves (``traced_daemon.py``).
 """
 
@@ -31,6 +31,7 @@ class StorageNemesis(Nemesis):
     durable = True
 
     def __init__(self) -> None:
+        super().__init__()
         self._mounted: list[Path] = []
         self.failures: list[str] = []
         self.bitten = 0

@@ -15,11 +15,13 @@ from __future__ import annotations
 import random
 import time
 from abc import abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from groupsvc.errors import GroupServiceError
 from groupsvcd.daemon import EXIT_STATE
+from groupsvcd.io.reactor import EXIT_DISK
 
 from ..nemesis import Scene
 from .storage_base import StorageNemesis
@@ -35,13 +37,20 @@ WELL_S = 8.0
 class DamageNemesis(StorageNemesis):
     """Kills, damages, starts, and replaces what is refused."""
 
-    ends_daemons = True
+    ends_with = frozenset({EXIT_STATE, EXIT_DISK})
+    """It refuses its state; or SQLite comes upon the damage later, when it writes."""
+
     nodes_min = 3
     lasts_s = (0.5, 2.0)
 
     def __init__(self) -> None:
         super().__init__()
         self.refused = 0
+        self._damaged: set[str] = set()  # nodes, whatever was struck since
+
+    def has_struck(self, done: Mapping[str, Any]) -> None:
+        super().has_struck(done)
+        self.struck = frozenset(self._damaged)
 
     @abstractmethod
     def hurt(self, file: Path, rng: random.Random) -> dict[str, Any]:
@@ -61,6 +70,7 @@ class DamageNemesis(StorageNemesis):
         file = rng.choices(files, [1 if file.name == "mark" else 4 for file in files])[0]
         done = {"target": node, "file": file.name, "bytes": _size(file), **self.hurt(file, rng)}
         self.bitten += 1
+        self._damaged.add(node)
         scene.cluster.restart(node, wait=False)
         self._see_it_start(scene, node)
         return done

@@ -21,6 +21,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from groupsvcd.daemon import EXIT_STATE
+from groupsvcd.io.reactor import EXIT_DISK
+
 from ..nemesis import Missing, Scene
 from ..wires import need, need_root
 from .storage_base import StorageNemesis
@@ -39,7 +42,8 @@ OPTIONS = {"ext4": "loop,commit=300", "xfs": "loop,nouuid"}
 class PowerNemesis(StorageNemesis):
     """Gives each daemon a disk that can lose its power."""
 
-    ends_daemons = True
+    ends_with = frozenset({EXIT_DISK, EXIT_STATE})
+    """The second of one that was starting, and could read nothing."""
 
     def look(self) -> None:
         need_root()

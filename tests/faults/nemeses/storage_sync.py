@@ -64,7 +64,7 @@ class FsyncEio(SyncNemesis):
 
     name = "fsync-eio"
     lasts_s = (0.5, 3.0)
-    ends_daemons = True
+    ends_with = frozenset({EXIT_DISK})
 
     def strike(self, scene: Scene, rng: random.Random) -> dict[str, Any] | None:
         node = scene.leader_or_any(rng)

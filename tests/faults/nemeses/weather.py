@@ -9,11 +9,15 @@ import subprocess
 import sys
 from typing import Any
 
-from ..nemesis import Missing, Nemesis, Scene
+from ..nemesis import Missing, Scene
 from ..wires import need
+from .wire_base import WireNemesis
+
+WORDS = 600
+"""Said to see a loss: of so many it is one in 180 000 that none is lost at two in a hundred."""
 
 
-class Loss(Nemesis):
+class Loss(WireNemesis):
     """Of what comes to some nodes a part is lost, up to half of it."""
 
     name = "loss"
@@ -23,14 +27,16 @@ class Loss(Nemesis):
         chosen = rng.sample(scene.names, rng.randint(1, len(scene.names)))
         percent = rng.choice([2, 10, 20, 50])
         for name in chosen:
-            scene.wires.rules(name, f"add rule inet faults input iif wire numgen random mod 100 < {percent} drop\n")
+            scene.wires.lose(name, percent)
+        self.seen(self._problem(scene, chosen[0]))
         return {"target": chosen, "percent": percent}
 
-    def heal(self, scene: Scene) -> None:
-        scene.wires.heal()
+    def _problem(self, scene: Scene, node: str) -> str:
+        lost = scene.wires.probes.lost(scene.others(node)[0], node, WORDS)
+        return "" if 0 < lost < WORDS else f"of {WORDS} words to {node} {lost} are lost"
 
 
-class Reset(Nemesis):
+class Reset(WireNemesis):
     """Connections of a node with others break with a reset; new ones are refused, again and again for a moment."""
 
     name = "reset"
@@ -41,15 +47,13 @@ class Reset(Nemesis):
         node = scene.leader_or_any(rng) or rng.choice(scene.names)
         others = rng.sample(scene.others(node), rng.randint(1, len(scene.names) - 1))
         # Both sides are told: each refuses what the other says.
-        refusing = "meta l4proto tcp reject with tcp reset"
-        scene.wires.cut({node: others, **{other: [node] for other in others}}, refusing)
+        scene.wires.refuse({node: others, **{other: [node] for other in others}})
+        refused = [scene.wires.probes.is_refused(*ends) for ends in ((node, others[0]), (others[0], node))]
+        self.seen("" if all(refused) else f"{node} and {others[0]} do not refuse one another")
         return {"target": node, "others": others}
 
-    def heal(self, scene: Scene) -> None:
-        scene.wires.heal()
 
-
-class Delay(Nemesis):
+class Delay(WireNemesis):
     """What comes to some nodes is late: by some time, or each packet by its own, and so in another order."""
 
     name = "delay"
@@ -57,6 +61,7 @@ class Delay(Nemesis):
     needs = ("iptables-legacy",)
 
     def __init__(self) -> None:
+        super().__init__()
         self._lines: list[subprocess.Popen[bytes]] = []
 
     def look(self) -> None:
@@ -81,7 +86,15 @@ class Delay(Nemesis):
                 words = line.stderr.read().decode().strip()
                 self.heal(scene)
                 raise Missing(f"packets cannot be delayed here: {words[-300:]}")
+        self.seen(self._problem(scene, chosen[0], least_s, most_s))
         return {"target": chosen, "least_s": least_s, "most_s": most_s}
+
+    def _problem(self, scene: Scene, node: str, least_s: float, most_s: float) -> str:
+        """The least of the times is kept by every word; the most is not reached by each, but some are late."""
+        late_s = scene.wires.probes.late_s(scene.others(node)[0], node)
+        is_late = late_s and min(late_s) >= least_s and max(late_s) >= max(least_s, most_s / 30)
+        words = ", ".join(f"{seconds * 1000:.1f}" for seconds in late_s)
+        return "" if is_late else f"words to {node} took {words or 'for ever, and not'} ms"
 
     def heal(self, scene: Scene) -> None:
         lines, self._lines = self._lines, []

@@ -9,7 +9,7 @@ import pytest
 
 from bench.load import head
 from bench.peers import results
-from bench.peers.aims import AIMS, Aim
+from bench.peers.aims import AIMS, PYTHON, Aim
 from bench.peers.chart import chart, ticks
 from bench.peers.page import BEGIN, END, advantage, filled, is_worse
 from bench.peers.protobuf import fields, message
@@ -114,6 +114,12 @@ def test_every_aim_is_about_a_row_that_ours_has_and_whom_it_is_compared_with() -
         compared_with = {aim.by, aim.to} - {"", "ours"}
         assert all(aim.row in PEERS[name].rows for name in compared_with), aim
         assert aim.row in PEERS["ours"].rows or aim.row == "spark", aim
+
+
+def test_only_of_our_own_figures_it_is_said_that_they_are_met_elsewhere() -> None:
+    """A ratio to another service was measured in these rounds and nowhere else; only Spark was, too."""
+    elsewhere = {(aim.row, aim.to) for aim in AIMS if aim.why == PYTHON}
+    assert {("spark", ""), ("spark", "ours"), ("three", ""), ("start", "")} == elsewhere
 
 
 @pytest.mark.parametrize(
