@@ -22,7 +22,7 @@ import pytest
 
 import groupsvc.spark.audit
 from groupsvc.spark.audit import AuditResult, audit
-from groupsvc.spark.audit.auditing import CHECKS
+from groupsvc.spark.audit.auditing import CHECKS, J1
 from groupsvc.testing.made_journals import PLANTS, Shape, make_journals
 from groupsvc.testing.sim import draw, run_plan
 from groupsvc.testing.sim.checkers import check
@@ -205,9 +205,17 @@ def test_nothing_is_invented_beside_what_was_planted(audited: AuditResult) -> No
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_case_is_judged_as_it_should_be(audited: AuditResult, case: Case) -> None:
     """SPK-06: what each case has in it is found, by the right check, and nothing else is."""
-    found = {f"{one.invariant}: {one.promise}" for one in audited.violations if one.domain.endswith(f"/{case.name}")}
+    found = {
+        f"{one.invariant}: {one.promise}" for one in audited.violations if f"/cases/{case.name}/" in f"{one.domain}/"
+    }
     assert {rule.partition(":")[0] for rule in case.finds} == {rule.partition(":")[0] for rule in found}, found
     assert {rule for rule in case.finds if ":" in rule} <= found
+
+
+def test_every_check_is_red_somewhere(audited: AuditResult) -> None:
+    """SPK-06: a checker without a red run counts as absent, so who adds one adds a case that it must find."""
+    red = {(one.invariant, one.promise) for one in audited.violations}
+    assert [] == [f"{one.rule}: {one.promise}" for one in (*CHECKS, *J1) if (one.rule, one.promise) not in red]
 
 
 def test_a_violation_shows_the_two_lines_that_contradict_each_other(audited: AuditResult) -> None:

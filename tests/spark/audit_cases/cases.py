@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import Case
+from . import Case, planted
 
-CASES: tuple[Case, ...] = ()
+CASES: tuple[Case, ...] = (*planted.CASES,)
