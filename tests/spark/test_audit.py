@@ -23,6 +23,7 @@ import pytest
 import groupsvc.spark.audit
 from groupsvc.spark.audit import AuditResult, audit
 from groupsvc.spark.audit.auditing import CHECKS, J1
+from groupsvc.spark.audit.sources import sources
 from groupsvc.testing.made_journals import PLANTS, Shape, make_journals
 from groupsvc.testing.sim import draw, run_plan
 from groupsvc.testing.sim.checkers import check
@@ -335,6 +336,36 @@ def test_the_command_says_what_is_wrong_with_its_input(spark: Any, tmp_path: Pat
     assert "there are no journals in" in capsys.readouterr().err
     assert 2 == main(["audit", str(tmp_path / "nothing"), "--out", str(tmp_path / "out"), "--quiet"])
     assert "there is no file or directory" in capsys.readouterr().err
+
+
+def test_a_damaged_file_of_parquet_is_named(spark: Any, tmp_path: Path, capsys: Any) -> None:
+    """Whoever has it can copy it again: whether its end is missing, or something in the middle is wrong."""
+    from groupsvc.cli import main
+
+    made = make_journals(tmp_path / "made", Shape(nodes=3, groups=1, hot=1.0, blocks=6), parquet=True)
+    (file,) = made.directory.glob("n2.*")
+    whole = file.read_bytes()
+    for damaged, words in ((whole[:-30], "is no whole file of Parquet"), (_holed(whole), "is damaged")):
+        file.write_bytes(damaged)
+        assert 4 == main(["audit", str(made.directory), "--out", str(tmp_path / "out"), "--quiet"])
+        told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("groupsvc: ")]
+        assert 1 == len(told)
+        assert f"{file.name} {words}" in told[0]
+
+
+def _holed(whole: bytes) -> bytes:
+    return whole[:20] + bytes(400) + whole[420:]
+
+
+def test_histories_that_are_called_alike_are_domains_of_their_own(spark: Any, tmp_path: Path) -> None:
+    files = [tmp_path / run / "history.ndjson" for run in ("run1", "run2")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_bytes(b"{}\n")
+    named = ("run1/history.ndjson", "run2/history.ndjson")
+    assert named == sources(spark, map(str, files)).domains
+    assert named == sources(spark, [str(tmp_path / "run?" / "history.ndjson")], apart=True).domains
+    assert ("history.ndjson",) == sources(spark, [str(files[0].parent)]).domains
 
 
 def test_spark_submit_runs_it_and_hands_on_its_exit_code(root: Path, tmp_path: Path) -> None:
