@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import Case, planted
+from . import Case, planted, unusual
 
-CASES: tuple[Case, ...] = (*planted.CASES,)
+CASES: tuple[Case, ...] = (*planted.CASES, *unusual.CASES)
