@@ -1,4 +1,4 @@
-"""One contradiction for each check that nothing else makes red: a checker without a red run counts as absent.
+"""One contradiction for each check that had no red run: a checker without one counts as absent.
 
 Three nodes, n1, n2 and n3, tell a short story in which all goes well (``groupsvc.testing.made_journals``). A case
 changes, leaves out, repeats or moves the lines that one check is about, in the journal of one node, so that it
@@ -7,6 +7,9 @@ numbered anew, so that there are no holes in a journal that has fewer or more of
 
 What one change breaks by itself is listed with it: a number that is given to a message twice is missing where it should
 have been.
+
+The plants of ``groupsvc.testing.made_journals`` are here, too, each in a domain of its own: what else is found there
+was invented, while in one domain with all of them nobody could tell.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import Any
 import msgspec
 
 from groupsvc.journals.segments import SegmentName
-from groupsvc.testing.made_journals import Shape, make_journals
+from groupsvc.testing.made_journals import PLANTS, Plant, Shape, make_journals
 from groupsvc.wire.history import SCHEMA_VERSION, HistoryEvent, from_line, to_line
 
 from . import Case
@@ -35,6 +38,11 @@ BATCHES = Shape(
     nodes=3, groups=1, hot=1.0, blocks=20, entries=3, ballot_every=5, barrier_every=6, view_every=8, failure_every=9,
     level="batch",
 )  # fmt: skip
+
+PLANTED = Shape(
+    groups=1, hot=1.0, blocks=83, entries=2, ballot_every=4, barrier_every=5, view_every=8, failure_every=10
+)
+"""Nothing comes behind its last block."""
 
 GROUP = 20
 CALLED_S = 0.005
@@ -330,6 +338,18 @@ def _sent_after_it_came(lines: list[HistoryEvent]) -> list[HistoryEvent]:
     return [one for line in lines if line is not last for one in ((line, last) if line is came else (line,))]
 
 
+# --- Plants ---------------------------------------------------------------------------------------------------
+
+
+def _planted(plant: Plant) -> Case:
+    """A domain with this one only."""
+
+    def write(place: Path) -> None:
+        make_journals(place, PLANTED, plants=[plant.rule])
+
+    return Case(name=f"plant-{plant.rule}", write=write, finds=tuple(sorted(plant.rules)))
+
+
 # --- Files ----------------------------------------------------------------------------------------------------
 
 
@@ -481,5 +501,6 @@ CASES: tuple[Case, ...] = (
     ),
     Case(name="J1-twice", write=_numbered_alike, finds=("J1: no line is there twice",)),
     Case(name="J1-copies", write=_two_copies, finds=("J1: copies of a journal are the same",)),
+    *map(_planted, PLANTS.values()),
 )  # fmt: skip
 """Each has one contradiction, which one check must find."""
