@@ -2,8 +2,8 @@
 
 Lines of JSON are read with a schema that is given, so nobody reads them twice to find one out; ``args`` stays text, and
 each rule takes from it what it needs. The columns of compacted journals have other names, and become the same ones.
-What ``VERSIONS`` does not know is left out and told: a later version may have given a field another meaning. Fields and
-kinds that are new are no reason to refuse a line.
+What ``VERSIONS`` does not know is left out and told, before anything else of it is looked at: a later version may have
+given a field another meaning, or another name. Fields and kinds that are new are no reason to refuse a line.
 
 The table is written once as Parquet, by class: ``delivery`` (what was delivered), ``flow`` (ordered, stable, held),
 ``control`` (views, ballots, barriers, leases: everything else a daemon says) and ``program`` (what programs called and
@@ -16,9 +16,11 @@ the harness; ``clock_s`` is what people read: the wall clock, or in histories th
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 from typing import Any
 
+from ...errors import Failed
 from .lives import Cuts, life_of
 from .sources import Source, Sources
 
@@ -39,9 +41,21 @@ FROM_LINES = """
     coalesce(result, '{}') AS result, unreadable IS NOT NULL OR i IS NULL OR op IS NULL OR t IS NULL AS is_unreadable
 """
 
+PARQUET_SCHEMA = (
+    "schema_version BIGINT, node STRING, boot STRING, lsn BIGINT, mono_ns BIGINT, wall_ns BIGINT, kind STRING,"
+    " `group` BIGINT, view BIGINT, gseq BIGINT, origin STRING, oseq BIGINT, crc BIGINT, incarnation BIGINT,"
+    " who STRING, type STRING, args STRING, result STRING"
+)
+"""Of the columns that are read. It is given, too: files of several versions together may not have the same ones, and
+one that is not there is empty."""
+
 FROM_PARQUET = """
-    schema_version AS v, lsn, boot, mono_ns / 1e9D AS at, wall_ns, node, incarnation AS inc, who, type, kind, `group`,
-    view AS epoch, gseq AS seq, origin, oseq AS n, crc, args, result, false AS is_unreadable
+    int(schema_version) AS v, lsn, coalesce(boot, '') AS boot, mono_ns / 1e9D AS at, coalesce(wall_ns, 0L) AS wall_ns,
+    coalesce(node, '') AS node, coalesce(incarnation, 0L) AS inc, coalesce(who, 'daemon') AS who,
+    coalesce(type, 'event') AS type, kind, coalesce(`group`, 0L) AS group, coalesce(view, 0L) AS epoch,
+    coalesce(gseq, 0L) AS seq, coalesce(origin, '') AS origin, coalesce(oseq, 0L) AS n, coalesce(crc, 0L) AS crc,
+    coalesce(args, '{}') AS args, coalesce(result, '{}') AS result,
+    lsn IS NULL OR kind IS NULL OR mono_ns IS NULL AS is_unreadable
 """
 
 DELIVERY = ("delivered", "digest")
@@ -51,7 +65,7 @@ TYPED = f"""
     domain, xxhash64(domain, node, boot) AS run, node, boot, inc, lsn, at,
     CASE WHEN wall_ns > 0 THEN wall_ns / 1e9D ELSE at END AS clock_s, who, type, kind, group, epoch, seq, origin, n,
     crc, args, result, v,
-    CASE WHEN is_unreadable THEN 'unreadable' WHEN v NOT IN ({", ".join(map(str, VERSIONS))}) THEN 'other version'
+    CASE WHEN v NOT IN ({", ".join(map(str, VERSIONS))}) THEN 'other version' WHEN is_unreadable THEN 'unreadable'
          WHEN who != 'daemon' OR type != 'event' THEN 'program' WHEN kind IN {DELIVERY} THEN 'delivery'
          WHEN kind IN {FLOW} THEN 'flow' ELSE 'control' END AS class,
     CASE WHEN kind IN ('delivered', 'digest', 'ordered') AND length(args) > 2 THEN
@@ -63,6 +77,10 @@ KEPT_SCHEMA = (
     " who STRING, type STRING, kind STRING, `group` BIGINT, epoch BIGINT, seq BIGINT, origin STRING, n BIGINT,"
     " crc BIGINT, args STRING, result STRING, v INT, first BIGINT, base BIGINT, digest STRING, class STRING"
 )
+
+
+_damaged = re.compile(r"\[FAILED_READ_FILE[^]]*\] Encountered error while reading file (?P<file>\S.*?)\.\s+SQLSTATE")
+"""How Spark says that there is something wrong with a file."""
 
 
 def read(spark: Any, sources: Sources) -> Any:
@@ -93,7 +111,7 @@ def _by_domain_and_form(spark: Any, files: list[Source]) -> list[Any]:
     parts = []
     for (domain, form), paths in found.items():
         if form == "parquet":
-            frame = spark.read.parquet(*paths).selectExpr(*_columns(FROM_PARQUET))
+            frame = spark.read.schema(PARQUET_SCHEMA).parquet(*paths).selectExpr(*_columns(FROM_PARQUET))
         else:
             lines = spark.read.schema(LINE_SCHEMA).option("columnNameOfCorruptRecord", "unreadable")
             frame = lines.option("mode", "PERMISSIVE").json(paths).selectExpr(*_columns(FROM_LINES))
@@ -121,7 +139,14 @@ def keep(lines: Any, place: str) -> None:
     typed = lines.selectExpr(*_columns(TYPED))
     columns = [name for name in typed.columns if name != "batch"]
     typed = typed.selectExpr(*columns, "batch.first AS first", "batch.base AS base", "batch.digest AS digest")
-    typed.write.mode("overwrite").partitionBy("class").option("compression", "snappy").parquet(place)
+    written = typed.write.mode("overwrite").partitionBy("class").option("compression", "snappy")
+    try:
+        written.parquet(place)
+    except Exception as problem:  # py4j's, with a traceback of Java
+        damaged = _damaged.search(str(problem))
+        if damaged is None:
+            raise
+        raise Failed(f"{damaged['file']} is damaged, and cannot be read: copy it again, or leave it out") from None
 
 
 def kept(spark: Any, place: str, cuts: Cuts) -> Any:

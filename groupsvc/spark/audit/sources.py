@@ -4,7 +4,8 @@ A and B have written journals, ``n1.66088785bb180.000001.ndjson`` and so on; som
 some into Parquet. What belongs to one *domain* is looked at together: everything that is given, or, if every path is a
 domain of its own, what is under each. A segment that is there more than once is read with all its copies, and each of
 its lines counts once. A file of lines that is not called like a segment is a *history*: the lines of all processes of
-one run, in one order and by one clock, as the simulator and the fault tests write them. It is a domain of its own.
+one run, in one order and by one clock, as the simulator and the fault tests write them. It is a domain of its own, and
+if two are called alike, ``run1/history.ndjson`` and ``run2/history.ndjson``, that is what they are called here, too.
 
 Paths are those of Hadoop, so journals may lie wherever Spark reads from; what is on this machine needs no prefix.
 """
@@ -78,8 +79,28 @@ def sources(spark: Any, paths: Iterable[str], *, apart: bool = False) -> Sources
         if not taken:
             raise UsageError(f"there are no journals in {path}: no NODE.BOOT.NUMBER.ndjson or .parquet, and no history")
         found += taken
-    unique = {one.path: one for one in found}
-    return Sources(tuple(sorted(unique.values(), key=lambda one: (one.domain, one.name, one.path))))
+    unique = _told_apart({one.path: one for one in found}.values())
+    return Sources(tuple(sorted(unique, key=lambda one: (one.domain, one.name, one.path))))
+
+
+def _told_apart(found: Iterable[Source]) -> Iterable[Source]:
+    """Histories that are called alike, each with as much of its path as tells which one it is."""
+    alike: dict[str, list[Source]] = {}
+    for one in found:
+        if one.segment is None:
+            alike.setdefault(one.domain, []).append(one)
+        else:
+            yield one
+    for those in alike.values():
+        length = 1
+        while len({_end(one.path, length) for one in those}) < len(those):
+            length += 1
+        for one in those:
+            yield attrs.evolve(one, domain=_end(one.path, length)) if len(those) > 1 else one
+
+
+def _end(path: str, length: int) -> str:
+    return "/".join(path.split("/")[-length:])
 
 
 @attrs.frozen
@@ -113,6 +134,7 @@ def _source(spark: Any, file: _File, domain: str) -> Source | None:
     if found is not None:
         segment = (found["node"], found["boot"], int(found["number"]))
         if found["kind"] == "parquet":
+            _need_whole(spark, file)
             return Source(file.path, name, domain, "parquet", segment, file.bytes, is_torn=False)
         return Source(file.path, name, domain, "lines", segment, file.bytes, _is_torn(spark, file))
     if _history.fullmatch(name):
@@ -121,16 +143,28 @@ def _source(spark: Any, file: _File, domain: str) -> Source | None:
     return None
 
 
+PARQUET_END = b"PAR1"
+"""With this a file of Parquet ends, behind the footer that tells what is in it."""
+
+
 def _is_torn(spark: Any, file: _File) -> bool:
     """Whether its last byte is no line feed."""
-    if not file.bytes:
-        return False
+    return bool(file.bytes) and _last_bytes(spark, file, 1) != b"\n"
+
+
+def _need_whole(spark: Any, file: _File) -> None:
+    """Raise if it has no footer: it was cut off, or is no Parquet."""
+    if file.bytes < len(PARQUET_END) or _last_bytes(spark, file, len(PARQUET_END)) != PARQUET_END:
+        raise Failed(f"{file.path} is no whole file of Parquet: copy it again, or leave it out")
+
+
+def _last_bytes(spark: Any, file: _File, count: int) -> bytes:
     place = spark._jvm.org.apache.hadoop.fs.Path(file.path)
     try:
         stream = place.getFileSystem(spark._jsc.hadoopConfiguration()).open(place)
         try:
-            stream.seek(file.bytes - 1)
-            return bool(stream.read() != ord("\n"))
+            stream.seek(file.bytes - count)
+            return bytes(stream.read() for _ in range(count))
         finally:
             stream.close()
     except Exception as problem:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import Case, measured
+from . import Case, measured, planted, unusual
 
-CASES: tuple[Case, ...] = (*measured.CASES,)
+CASES: tuple[Case, ...] = (*measured.CASES, *planted.CASES, *unusual.CASES)
