@@ -43,10 +43,10 @@ class Stage:
         self.start_timeout = start_timeout
         self._pool = ThreadPoolExecutor(20)
 
-    def task(self, partition: int, *, attempt: int | None = None) -> BarrierTask:
+    def task(self, partition: int, *, attempt: int | None = None, host: str = "here") -> BarrierTask:
         """One more attempt of this partition."""
         number = next(_attempts) if attempt is None else attempt
-        made = Attempt("app", self.stage, partition, number, "here")
+        made = Attempt("app", self.stage, partition, number, host)
         via = Via(self.domain.address(("n1", "n2")[partition % 2]))
         return BarrierTask(made, self.name, self.terms, via, None, self.start_timeout, PATIENCE_S)
 
@@ -92,6 +92,20 @@ def test_collectives(two_nodes: LocalDomain) -> None:
     ends = [one.result(PATIENCE_S) for one in [stage.start(partition, body) for partition in range(3)]]
     common = [b"from 1", b"\0\1\2", True, False, "host:7000"]
     assert [[*common, rank == 0, "host:7002"] for rank in range(3)] == ends
+
+
+def test_loopback_addresses_of_several_machines_are_an_error_for_all(two_nodes: LocalDomain) -> None:
+    """SPK-02: they lead nowhere, and until now nobody said so."""
+    stage = Stage(two_nodes, 2, "break")
+    tasks = [stage.task(0, host="a"), stage.task(1, host="b")]
+
+    def meet(task: BarrierTask) -> Any:
+        with task:
+            return task.rendezvous(7000, host="127.0.1.1")
+
+    for one in [stage._pool.submit(meet, task) for task in tasks]:
+        with pytest.raises(UsageError, match=r"0 on a \(127\.0\.1\.1\), 1 on b \(127\.0\.1\.1\); say host="):
+            one.result(PATIENCE_S)
 
 
 def test_whoever_fails_between_two_rounds_breaks_it_for_all_and_the_next_attempts_begin_anew(
