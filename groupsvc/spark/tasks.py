@@ -199,6 +199,8 @@ class BarrierTask:
         expected = range(self._terms.parties) if self._terms.parties else [one.rank for one in known.values()]
         missing = tuple(sorted(set(expected) - here))
         text = f"{did}; {len(here)} of {len(expected)} had come" + (f", {ranges(missing)} had not" if missing else "")
+        silent = [str(known.get(one.provider.id, one.provider)) for one in broken.missing if not one.responds]
+        text += f"; {', '.join(silent)} {'does' if len(silent) == 1 else 'do'} not respond" if silent else ""
         partitions = tuple(sorted({known[one.id].rank for one in broken.who if one.id in known})) or missing
         return self._failure(run, text, partitions, broken.why)
 

@@ -7,6 +7,7 @@ moment; ``test_local.py`` and ``test_cluster.py`` have real Spark.
 from __future__ import annotations
 
 import itertools
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from groupsvc import DaemonUnreachable, UsageError
+from groupsvc import BarrierBroken, DaemonUnreachable, Missing, UsageError
 from groupsvc.spark import BarrierTask, Fenced, NotKept, NotStarted, TaskReleased, TasksBroken, Via
 from groupsvc.spark.attempts import Attempt
 from groupsvc.spark.runs import OnFailure, Terms
@@ -338,6 +339,16 @@ def test_partitions_that_never_start_are_named(two_nodes: LocalDomain) -> None:
     stage.start_timeout = 20.0
     again = [stage.start(partition, gather) for partition in range(8)]
     assert {1} == {one.result(PATIENCE_S).round for one in again}
+
+
+def test_a_task_that_is_stopped_is_named_as_one_that_does_not_respond(two_nodes: LocalDomain) -> None:
+    """SPK-01: its time is up only because of that one, which neither died nor left."""
+    stage = Stage(two_nodes, None, "break")
+    with stage.task(0, host="a") as task, stage.task(1, host="b"):
+        me, other = task._entered().group.providers
+        error = BarrierBroken(arrived=(me,), missing=(Missing(other, False),), why="timeout", who=(me,), expected=2)
+        broken = task._broken(task._entered(), error)
+    assert re.search(r"partition 1 had not; partition 1 \(task attempt \d+ on b\) does not respond", str(broken))
 
 
 def test_whoever_is_there_with_no_number_of_parties(two_nodes: LocalDomain) -> None:
