@@ -128,13 +128,13 @@ threading.Event().wait()
             assert 1 == first.barrier("step").wait(timeout=PATIENCE_S).round
             assert "came" == victim.says()
             two.join(name, name="b")
-            os.kill(victim.pid, signal.SIGSTOP)
+            victim.stop()
             events = first.events(timeout=PATIENCE_S)
             assert next(event.provider.name for event in events if isinstance(event, groupsvc.Unresponsive)) == "victim"
             told_at = clock.now()
             with pytest.raises(BarrierBroken) as broken:
                 first.barrier("step").wait(timeout=0.5)
-            os.kill(victim.pid, signal.SIGCONT)
+            victim.go_on()
         found = {missing.provider.name: missing for missing in broken.value.missing}
         assert {"victim": ("n3", False, True), "b": ("n2", True, False)} == {
             key: (missing.provider.node, missing.responds, missing.ever_came) for key, missing in found.items()
