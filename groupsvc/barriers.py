@@ -8,7 +8,7 @@ brings to a round everybody gets (all-gather):
     for provider, part in released.payloads.items():
         ...
 
-It returns "released" or it raises: ``BarrierBroken`` says who is missing, and is the same for all. Barriers have a lane
+It returns "released" or it raises: ``BarrierBroken`` says who is missing, the same to all. Barriers have a lane
 of their own: joins, failures, ballots and messages go on meanwhile, and nobody who lives is taken for having come.
 """
 

@@ -108,9 +108,10 @@ class BarrierBroken(Failed):
     """A round of a barrier ended without releasing anybody, the same for all who came; it stays broken until reset.
 
     ``why`` is "timeout", "cancelled", "failure", "left", "mismatch" or "too_large", and ``who`` did it. Of ``expected``
-    parties these have ``arrived`` and these providers are ``missing`` (each with whether it responds); ``never_came``
-    is how many more it takes than there are providers. The first one had ``waited`` so many seconds. With "mismatch",
-    ``said`` has what the first one and each of ``who`` said: the provider, its parties (None: all), its on_failure.
+    parties these have ``arrived`` and these providers are ``missing`` (each with whether it responds, and what this
+    program alone knows: since when not, and whether it ever came); ``never_came`` is how many more it takes than there
+    are providers. The first one had ``waited`` so many seconds. With "mismatch", ``said`` has what the first one and
+    each of ``who`` said: the provider, its parties (None: all), its on_failure.
     """
 
     def __init__(

@@ -24,6 +24,7 @@ from ..voting_words import Cause, Vote
 from ..wire import client_messages as wire
 from ..wire import notices
 from .applying import Applying, CaughtUp, Item, Last, Restore, Snapshot
+from .attendance import Attendance
 from .event_buffer import EventBuffer, MessageRun
 from .own_messages import OwnMessages
 from .problems import error_of
@@ -82,6 +83,7 @@ class Membership:
         self.applying = applying
         self.is_caught_up = not catches_up  # with what came before it
         self._catches_up = catches_up
+        self.attendance = Attendance()
         self.own = OwnMessages("" if my_id is None else text_of(my_id))
         self.seq = view.seq
         self.end_reason: str | None = None
@@ -145,6 +147,10 @@ class Membership:
         """Whom this id stands for, as far as is known here."""
         return self._providers.get(id) or self._parted.get(id) or stranger(id)
 
+    def saw(self, round_: notices.Round, seq: int) -> None:
+        """A round of a barrier is over to which it had come."""
+        self.attendance.ended(round_, seq, self._providers.keys())
+
     # --- What is told ---
 
     def told(self, notice: notices.AnyNotice, now: float, *, more: bool) -> None:
@@ -159,7 +165,7 @@ class Membership:
         self.seq = run[0].seq
         if self.seq > self._start_seq:  # else the view that we began with has it all
             for notice in run:
-                self._apply(notice)
+                self._apply(notice, now)
         if self._catches_up:  # the first that is told is our own Joined: all behind it is to be read
             self._catches_up = False
             self._put(CaughtUp())
@@ -296,13 +302,16 @@ class Membership:
 
     # --- The view ---
 
-    def _apply(self, notice: notices.AnyNotice) -> None:
+    def _apply(self, notice: notices.AnyNotice, now: float) -> None:
         view = self._view
         match notice:
             case notices.Joined():
                 self._providers.update((one.id, provider_of(one)) for one in notice.providers)
                 self._view = attrs.evolve(view, providers=tuple(self._providers.values()), fence=notice.fence)
+            case notices.Responsive():
+                self.attendance.responds(notice.provider, does=notice.does, now=now)
             case notices.Left():
+                self.attendance.has_left(notice.providers)
                 for id in notice.providers:
                     if id in self._providers:
                         self._parted[id] = self._providers.pop(id)

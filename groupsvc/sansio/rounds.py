@@ -14,7 +14,7 @@ from ..errors import BarrierBroken, Failed, UsageError
 from ..views import Provider, text_of
 from ..wire import client_messages as wire
 from ..wire.limits import BARRIER_NAME_CHARS_MAX, BARRIER_PAYLOAD_BYTES_MAX, PROVIDERS_MAX, TIMEOUT_S_MAX
-from ..wire.notices import Round
+from ..wire.notices import ProviderId, Round
 from . import arguments as check
 from .asking import Start, check_member
 from .calls import Call
@@ -105,7 +105,7 @@ def come(
                 id, number, barrier.name, barrier.parties, barrier.on_failure, brought, resets, timeout
             ),
             wire.RoundIs, what, now=now, timeout=timeout, group=group,
-            convert=lambda answer: _ended(answer.round, call.parts, membership, where),
+            convert=lambda answer: _ended(answer, call.parts, membership, where, machine.now),
         )  # fmt: skip
         call.take_back = lambda id: wire.BreakAsk(id, number, barrier.name, call.id)
         return call
@@ -113,10 +113,13 @@ def come(
     return start
 
 
-def _ended(round_: Round, parts: list[wire.RoundPart], membership: Membership, where: str) -> Released:
-    if round_.end == "broken":
-        raise broken(membership, where, round_)
-    return _released(round_, parts)
+def _ended(
+    answer: wire.RoundIs, parts: list[wire.RoundPart], membership: Membership, where: str, now: float
+) -> Released:
+    membership.saw(answer.round, answer.seq)
+    if answer.round.end == "broken":
+        raise broken(membership, where, answer.round, now)
+    return _released(answer.round, parts)
 
 
 def past(machine: SessionMachine, membership: Membership, barrier: str, round_: int) -> Start:
@@ -145,13 +148,29 @@ def _released(round_: Round, parts: list[wire.RoundPart]) -> Released:
 
 @attrs.frozen
 class Missing:
-    """Somebody who had not come; whether it still answers its daemon."""
+    """Somebody who had not come; whether it still answers its daemon is the same for all who are told.
+
+    What this program knows by itself: ``since`` is when it was told that the provider does not answer, by
+    ``groupsvc.clock.now()``; None if it does, or was silent before this program joined. ``ever_came``: whether the
+    provider was in a round of this barrier before; None if that is not known, as this program was not in all of them.
+    """
 
     provider: Provider
     responds: bool
+    since: float | None = None
+    ever_came: bool | None = None
 
     def __str__(self) -> str:
-        return f"{self.provider}" if self.responds else f"{self.provider}, which does not respond"
+        return self.in_words(None)
+
+    def in_words(self, now: float | None) -> str:
+        """Who it is, and what is known of it at that time."""
+        words = [] if self.responds else ["does not respond"]
+        if words and now is not None and self.since is not None:
+            words = [f"has not responded for {max(0.0, now - self.since):.1f} s"]
+        if self.ever_came is False:
+            words.append("has come to no round yet")
+        return f"{self.provider}, which {' and '.join(words)}" if words else f"{self.provider}"
 
 
 SAID_SHOWN_MAX = 5
@@ -175,11 +194,17 @@ def disagreement(
     return ", ".join(told) + (f" and {rest} more something else than the first" if rest else "")
 
 
-def broken(membership: Membership, where: str, round_: Round) -> BarrierBroken:
+def _missing(membership: Membership, barrier: str, id: ProviderId, *, responds: bool) -> Missing:
+    provider, seen = membership.who(id), membership.attendance
+    since = None if responds else seen.silent_since(id)
+    return Missing(provider, responds, since, seen.ever_came(barrier, id, provider.joined_seq))
+
+
+def broken(membership: Membership, where: str, round_: Round, now: float) -> BarrierBroken:
     """Why nobody was released."""
     who = tuple(membership.who(one) for one in round_.who)
     arrived = tuple(membership.who(one) for one, _ in round_.arrived)
-    missing = tuple(Missing(membership.who(one), responds) for one, responds in round_.missing)
+    missing = tuple(_missing(membership, round_.barrier, one, responds=does) for one, does in round_.missing)
     gone = 0 if round_.broken_by not in ("failure", "left") else sum(one not in arrived for one in who)
     expected = round_.parties or len(arrived) + len(missing) + gone
     never_came = max(0, expected - len(arrived) - len(missing) - gone)
@@ -189,7 +214,9 @@ def broken(membership: Membership, where: str, round_: Round) -> BarrierBroken:
     if round_.waited >= 0.001:
         text += f", the first {round_.waited:.3g} s before"
     if missing:
-        text += f"; missing: {', '.join(map(str, missing[:10]))}" + (" and others" if len(missing) > 10 else "")
+        text += f"; missing: {', '.join(one.in_words(now) for one in missing[:10])}" + (
+            " and others" if len(missing) > 10 else ""
+        )
     if never_came:
         text += f"; the group has {never_came} {'provider' if never_came == 1 else 'providers'} too few"
     text += "; all parties reset it before it is used again"

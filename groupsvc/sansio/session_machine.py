@@ -124,6 +124,11 @@ class SessionMachine:
         self._give_up_at = math.inf
         self._now = -math.inf
 
+    @property
+    def now(self) -> float:
+        """When something was last heard, or the time last looked at."""
+        return self._now
+
     # --- The connection ---
 
     def connected(self, now: float) -> None:

@@ -32,6 +32,9 @@ PARENTS_MAX = 8
 EXECUTOR = re.compile(r"[\w.]*ExecutorBackend")
 """The main class of an executor, of whatever cluster manager."""
 
+DRIVER = re.compile(r"spark://[^@]+@(.+):[0-9]+")
+"""``--driver-url`` of an executor."""
+
 _not_in_names = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -77,8 +80,18 @@ def application_of(pid: int, proc: Path = PROC) -> str | None:
         if not command or Path(command[0]).name != "java":
             continue
         if any(EXECUTOR.fullmatch(word) for word in command):
-            return _value_after("--app-id", command)
+            application = _value_after("--app-id", command)
+            return None if application is None else as_name(application)
         return f"{as_name(socket.gethostname())}-{parent}-{_started(parent, proc)}"
+    return None
+
+
+def driver_host_of(pid: int, proc: Path = PROC) -> str | None:
+    """Where the driver is of the executor that has started this process, as it was told that; None in local mode."""
+    for _, command in _ancestors(pid, proc):
+        if any(EXECUTOR.fullmatch(word) for word in command):
+            at = DRIVER.fullmatch(_value_after("--driver-url", command) or "")
+            return None if at is None else at[1].strip("[]")
     return None
 
 
@@ -111,4 +124,4 @@ def _status_fields(pid: int, proc: Path) -> list[str]:
 def _value_after(option: str, command: list[str]) -> str | None:
     if option not in command[:-1]:
         return None
-    return as_name(command[command.index(option) + 1])
+    return command[command.index(option) + 1]

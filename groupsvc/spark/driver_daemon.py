@@ -27,6 +27,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from .. import clock
+from ..addresses import is_loopback
 from ..drivers.connection import DaemonConnection
 from ..drivers.curve import new_keys
 from ..errors import DaemonUnreachable, GroupServiceError, UsageError
@@ -34,7 +35,7 @@ from ..keys import write_keys
 from ..testing.local_node import Setting, environment, to_toml
 from ..testing.undertaker import Undertaker
 from .reaching import Via
-from .rendezvous import own_host
+from .rendezvous import LOOPBACK, own_host
 
 READY_S = 20.0
 """How long it may take to answer on a machine that is busy with Spark's own start."""
@@ -45,6 +46,7 @@ TRIES_MAX = 5
 LOOK_S = 1.0
 """How often somebody looks whether the Spark session still runs."""
 
+STANDALONE_MASTER = re.compile(r"spark://([^,:]+):")
 LOCAL_MASTER = re.compile(r"local(\[.*\])?")
 
 
@@ -111,7 +113,7 @@ class Embedded:
         theirs = new_keys((own.public,))
         key_file, _ = write_keys(self._directory, "driver", own)
         for _ in range(TRIES_MAX):
-            address = f"tcp://{host}:{_free_port(host)}"
+            address = f"tcp://{f'[{host}]' if ':' in host else host}:{_free_port(host)}"
             local = f"ipc://{self._directory}/client.sock"
             settings: dict[str, Setting] = {
                 "node": "driver", "domain": "spark", "client_address": local, "runtime_directory": str(self._directory),
@@ -176,17 +178,40 @@ def embedded(spark: Any, *, host: str | None = None) -> Embedded:
     """Start a daemon for the application of this Spark session, on the machine of the driver.
 
     ``host`` is the driver's address as executors reach it; the default is what Spark uses itself
-    (``spark.driver.host``), and loopback in local mode.
+    (``spark.driver.host``), and loopback in local mode. Under Connect, and if that is a name which on this machine
+    means loopback, it is the address from which it reaches Spark's server, its master, or whatever is outside.
     """
-    master, application = _setting(spark, "spark.master"), _setting(spark, "spark.app.id")
     is_remote = type(spark).__module__.startswith("pyspark.sql.connect")
-    if host is None and master is not None and LOCAL_MASTER.fullmatch(master):
-        host = "127.0.0.1"
     if host is None:
-        host = own_host() if is_remote else _setting(spark, "spark.driver.host") or own_host()
+        host = _host_beside(spark, is_remote=is_remote)
     with contextlib.suppress(OSError):
         host = socket.gethostbyname(host)
-    return Embedded(host, application, lambda: _is_over(spark, is_remote=is_remote))
+    return Embedded(host, _setting(spark, "spark.app.id"), lambda: _is_over(spark, is_remote=is_remote))
+
+
+def _host_beside(spark: Any, *, is_remote: bool) -> str:
+    """Where executors reach this machine. Under Connect it is not the driver's, which may be far away."""
+    master = _setting(spark, "spark.master") or ""
+    server = str(spark.client.host) if is_remote else None
+    tasks_are_here = server is None or is_loopback(server)
+    if tasks_are_here and LOCAL_MASTER.fullmatch(master):
+        return LOOPBACK
+    at = STANDALONE_MASTER.match(master)
+    reached = own_host(server, None if at is None else at[1])
+    if is_remote:
+        return reached
+    told = _setting(spark, "spark.driver.host")
+    return reached if told is None or _is_loopback_by_its_name(told) else told
+
+
+def _is_loopback_by_its_name(host: str) -> bool:
+    """Whether it is the name of this machine, and that leads to 127.0.1.1: as Debian has it, and nobody else."""
+    if is_loopback(host):
+        return False  # it was meant
+    try:
+        return is_loopback(socket.gethostbyname(host))
+    except OSError:
+        return False
 
 
 def _setting(spark: Any, name: str) -> str | None:

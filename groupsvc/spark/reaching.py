@@ -12,7 +12,7 @@ import socket
 
 import attrs
 
-from ..addresses import checked_address, default_address
+from ..addresses import TCP, checked_address, default_address, tcp_host_and_port
 from ..errors import DaemonUnreachable, UsageError
 from ..keys import Keys
 from ..session import Session, connect
@@ -45,6 +45,12 @@ def via_of(given: object) -> Via:
     if not isinstance(found, Via):
         raise UsageError(f"via is {given!r:.60}; it must be a groupsvc.spark.Via, or what embedded(spark) gave")
     return found
+
+
+def daemon_host(via: Via) -> str | None:
+    """On which machine the daemon is; None if it is on this one, at a socket."""
+    address = via.address or default_address()
+    return tcp_host_and_port(address)[0] if address.startswith(TCP) else None
 
 
 def session_of(via: Via, name: str, timeout: float) -> Session:

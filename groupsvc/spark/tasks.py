@@ -19,6 +19,7 @@ stay in its groups until Spark sweeps its idle workers.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self, TypeVar
@@ -28,11 +29,11 @@ import attrs
 from ..errors import BarrierBroken, DaemonUnreachable, Failed, NotAMember, TimedOut, UsageError
 from ..sansio.rounds import NO, YES, disagreement
 from ..session import Session
-from .attempts import Attempt, current_attempt
+from .attempts import Attempt, current_attempt, driver_host_of
 from .errors import NotKept, TasksBroken
 from .members import Member, members_of, parts_of, ranges, with_header
-from .reaching import Via, session_of, via_of
-from .rendezvous import Rendezvous, own_host
+from .reaching import Via, daemon_host, session_of, via_of
+from .rendezvous import Place, Rendezvous, own_host, rendezvous_of
 from .runs import OnFailure, Run, Scope, Terms, enter, fenced
 
 START_S = 120.0
@@ -161,11 +162,13 @@ class BarrierTask:
     def rendezvous(self, port: int, *, host: str | None = None, timeout: float | None = None) -> Rendezvous:
         """Tell everybody where I listen, and learn where they do: one all-gather.
 
-        Bind the port first, so that nobody else takes it; ``host`` is my address as the others see it.
+        Bind the port first, so that nobody else takes it; ``host`` is my address as the others see it. Without it that
+        is the one from which this machine reaches the daemon, the driver, or whatever is outside. ``UsageError`` if
+        the tasks are on several machines and one of them tells a loopback address.
         """
-        mine = f"{host or own_host()}:{port}"
-        addresses = self.all_gather(mine.encode(), timeout=timeout)
-        return Rendezvous(self.rank, {rank: address.decode() for rank, address in addresses.items()})
+        own = host or own_host(daemon_host(self._via), driver_host_of(os.getpid()))
+        told = self.all_gather(Place(own, port, self._me.host).encoded(), timeout=timeout)
+        return rendezvous_of(self.rank, {rank: Place.decoded(place) for rank, place in told.items()})
 
     def _check(self, run: Run, parts: list[tuple[int, int, bytes]]) -> None:
         """Whether those who were released are those who should be, at the same step; all tasks find the same."""
@@ -196,6 +199,8 @@ class BarrierTask:
         expected = range(self._terms.parties) if self._terms.parties else [one.rank for one in known.values()]
         missing = tuple(sorted(set(expected) - here))
         text = f"{did}; {len(here)} of {len(expected)} had come" + (f", {ranges(missing)} had not" if missing else "")
+        silent = [str(known.get(one.provider.id, one.provider)) for one in broken.missing if not one.responds]
+        text += f"; {', '.join(silent)} {'does' if len(silent) == 1 else 'do'} not respond" if silent else ""
         partitions = tuple(sorted({known[one.id].rank for one in broken.who if one.id in known})) or missing
         return self._failure(run, text, partitions, broken.why)
 

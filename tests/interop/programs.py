@@ -55,12 +55,12 @@ class Program:
         """Its process id."""
         return self._process.pid
 
-    def says(self) -> str:
+    def says(self, patience_s: float = PATIENCE_S) -> str:
         """The next line it prints."""
         try:
-            line = self._lines.get(timeout=PATIENCE_S)
+            line = self._lines.get(timeout=patience_s)
         except queue.Empty:
-            raise AssertionError(f"the program says nothing for {PATIENCE_S} s; {self.complains()}") from None
+            raise AssertionError(f"the program says nothing for {patience_s} s; {self.complains()}") from None
         assert line is not None, f"the program has ended; {self.complains()}"
         return line
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import threading
 import time
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 import groupsvc
-from groupsvc import BarrierBroken, aio
+from groupsvc import BarrierBroken, aio, clock
 from groupsvc.testing import LocalDomain
 
 from .programs import Program
@@ -109,6 +110,41 @@ def test_a_time_out_names_who_is_missing_and_comes_in_time(shared_domain: LocalD
         assert [("b", "n2", True)] == [
             (one.provider.name, one.provider.node, one.responds) for one in broken.value.missing
         ]
+
+
+def test_a_time_out_names_a_party_that_is_stopped_and_says_since_when_it_is_silent(shared_domain: LocalDomain) -> None:
+    """It lives, so nothing but the time ends the round; and of each who is missing it is said whether it ever came."""
+    name = f"barriers/{time.time_ns()}"
+    program = """
+group = groupsvc.connect(address).join(name, name="victim")
+group.barrier("step").wait(timeout=60)
+print("came", flush=True)
+threading.Event().wait()
+"""
+    with shared_domain.connect("n1") as one, shared_domain.connect("n2") as two:
+        first = one.join(name, name="a", events=True)
+        with Program(program, shared_domain.address("n3"), name) as victim:
+            shared_domain.wait_until(lambda: len(first.providers) == 2, "the victim has joined")
+            assert 1 == first.barrier("step").wait(timeout=PATIENCE_S).round
+            assert "came" == victim.says()
+            two.join(name, name="b")
+            victim.stop()
+            events = first.events(timeout=PATIENCE_S)
+            assert next(event.provider.name for event in events if isinstance(event, groupsvc.Unresponsive)) == "victim"
+            told_at = clock.now()
+            with pytest.raises(BarrierBroken) as broken:
+                first.barrier("step").wait(timeout=0.5)
+            victim.go_on()
+        found = {missing.provider.name: missing for missing in broken.value.missing}
+        assert {"victim": ("n3", False, True), "b": ("n2", True, False)} == {
+            key: (missing.provider.node, missing.responds, missing.ever_came) for key, missing in found.items()
+        }
+        since = found["victim"].since
+        assert since is not None
+        assert told_at - 2.0 < since <= told_at
+        assert found["b"].since is None
+        assert re.search(r"victim \(n3/\S+\), which has not responded for \d+\.\d s", str(broken.value))
+        assert re.search(r"b \(n2/\S+\), which has come to no round yet", str(broken.value))
 
 
 def test_a_party_that_is_killed_breaks_the_round_with_its_name(shared_domain: LocalDomain) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import Any
 import pytest
 
 from groupsvc.errors import UsageError
-from groupsvc.spark import Fenced, barrier_task, embedded
+from groupsvc.spark import Fenced, Via, barrier_task, embedded
 from groupsvc.spark.audit import audit
+from groupsvc.spark.rendezvous import own_host
 from groupsvc.testing import LocalDomain
 from groupsvc.testing.made_journals import Shape, make_journals
 
@@ -68,6 +70,59 @@ def test_fifty_rounds_over_two_nodes(spark: Any, two_nodes: LocalDomain) -> None
     both = [two_nodes.address("n1"), two_nodes.address("n2")]
     assert [(rank, 50, both) for rank in range(4)] == sorted(rdd.collect())
     wait_until_left(two_nodes)
+
+
+def test_a_megabyte_from_each_over_two_nodes(spark: Any, two_nodes: LocalDomain) -> None:
+    """SPK-02: half of what each task gets comes from the other node."""
+
+    def work(rows: Any) -> Any:
+        with barrier_task("large", parties=4) as task:
+            for _ in range(2):
+                payloads = task.all_gather(bytes([task.rank]) * 1_000_000)
+            parts = [(len(part), part[:1], part == part[:1] * len(part)) for part in payloads.values()]
+            yield os.environ["GROUPSVC_ADDRESS"], parts
+
+    found = spark.sparkContext.parallelize(range(4), 4).barrier().mapPartitions(work).collect()
+    assert {two_nodes.address("n1"), two_nodes.address("n2")} == {address for address, _ in found}
+    assert [[(1_000_000, bytes([rank]), True) for rank in range(4)]] * 4 == [parts for _, parts in found]
+    wait_until_left(two_nodes)
+
+
+def test_tasks_meet_where_the_rendezvous_says_and_reduce_to_the_same(spark: Any, two_nodes: LocalDomain) -> None:
+    """SPK-02: each connects to the leader, at an address that machines outside would reach, too, if there are any."""
+
+    def work(rows: Any) -> Any:
+        with socket.create_server(("", 0)) as listener, barrier_task("meet", parties=4) as task:
+            listener.settimeout(30)
+            where = task.rendezvous(listener.getsockname()[1])
+            met = []
+            for _ in range(3 if where.leads else 0):
+                with listener.accept()[0] as other:
+                    met.append(other.recv(1)[0])
+            if not where.leads:
+                host, port = where.leader.rsplit(":", 1)
+                with socket.create_connection((host, int(port)), timeout=30) as leader:
+                    leader.sendall(bytes([task.rank]))
+            yield task.rank, sorted(met), task.reduce(bytes([task.rank]), lambda a, b: a + b), where.leader
+
+    found = sorted(spark.sparkContext.parallelize(range(4), 4).mapPartitions(work).collect())
+    leader = found[0][3]
+    assert [(rank, [] if rank else [1, 2, 3], b"\0\1\2\3", leader) for rank in range(4)] == found
+    assert own_host() == leader.rsplit(":", 1)[0]
+    wait_until_left(two_nodes)
+
+
+def test_the_error_names_address_and_host_on_a_cluster(spark: Any) -> None:
+    """SPK-04: an executor that cannot reach a daemon."""
+    way = Via("tcp://127.0.0.1:1")
+
+    def work(rows: Any) -> Any:
+        with barrier_task("nowhere", parties=1, via=way) as task:
+            yield task.wait().round
+
+    with pytest.raises(Exception, match=rf"tried tcp://127\.0\.0\.1:1 from host {socket.gethostname()}") as found:
+        spark.sparkContext.parallelize(range(1), 1).mapPartitions(work).collect()
+    assert "open to the executors" in str(found.value)
 
 
 def test_an_executor_that_is_killed_is_replaced_and_the_others_wait(

@@ -86,3 +86,44 @@ def test_a_daemon_beside_the_client(spark: Any) -> None:
 
         found = spark.range(100).repartition(4).mapInPandas(in_pandas, "leader string").collect()
         assert ["rank 0"] * 4 == [row["leader"] for row in found]
+
+
+def test_a_task_that_fails_fails_the_query_and_the_next_one_begins_anew(spark: Any, two_nodes: LocalDomain) -> None:
+    """SPK-01, SPK-03: nobody hangs in the round that it does not come to, and nobody is left of it."""
+
+    def fails(frames: Any) -> Any:
+        with barrier_task("fails", parties=2) as task:
+            task.wait()
+            yield from frames
+            if task.rank == 1:
+                raise RuntimeError("bad row")
+            task.wait()
+
+    def works(frames: Any) -> Any:
+        with barrier_task("fails", parties=2) as task:
+            task.wait()
+            yield from frames
+
+    frame = spark.range(0, 1000, 1, 2)
+    with pytest.raises(Exception, match=r"bad row|partition 1"):
+        frame.mapInPandas(fails, "id long").count()
+    assert 1000 == frame.mapInPandas(works, "id long").count()
+
+    def nobody() -> bool:
+        with two_nodes.connect("n1") as asked:
+            return not [one for one in asked.groups() if one.name.startswith("_spark/")]
+
+    two_nodes.wait_until(nobody, "all tasks have left")
+
+
+def test_the_daemon_ends_with_the_session_of_its_client(
+    spark: Any, two_nodes: LocalDomain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SPK-04: the server goes on, and other clients with it."""
+    monkeypatch.delenv("SPARK_LOCAL_REMOTE")  # else the first client that stops takes the server along
+    other = spark.newSession()
+    service = embedded(other)
+    assert service.pid is not None
+    other.stop()
+    two_nodes.wait_until(lambda: service.pid is None, "it has ended")
+    assert 1 == spark.range(1).count()

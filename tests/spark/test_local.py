@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 import groupsvc
-from groupsvc.spark import Embedded, Via, barrier_task, embedded
+from groupsvc.spark import TasksBroken, Via, barrier_task, embedded
 from groupsvc.testing import LocalDomain
 from tests.interop.guide_pages import MARK, blocks_of, program_of
+from tests.interop.programs import Program
 
 from .spark_sessions import environment, needs_spark, session
 
@@ -151,6 +152,66 @@ def test_data_frames(spark: Any, two_nodes: LocalDomain, barrier: bool) -> None:
     wait_until_left(two_nodes)
 
 
+@pytest.mark.parametrize("kind", ["mapInPandas", "mapInArrow"])
+def test_a_generator_that_raises_is_named_to_the_other_which_fails_with_it(
+    spark: Any, two_nodes: LocalDomain, tmp_path: Path, kind: str
+) -> None:
+    """SPK-01, SPK-03: behind its frames or batches; then Spark runs both again, in workers that import pandas anew."""
+    once, told = str(tmp_path / "once"), tmp_path / "told"
+    path = str(told)
+
+    def work(pieces: Any) -> Any:
+        with barrier_task(f"raises/{kind}", parties=2) as task:
+            task.wait()
+            yield from pieces
+            if task.rank == 1 and not os.path.exists(once):
+                with open(once, "w"):
+                    raise RuntimeError("bad row")
+            try:
+                task.wait()
+            except TasksBroken as broken:
+                with open(path, "a") as file:
+                    print(task.rank, broken.partitions, broken, file=file)
+                raise
+
+    assert 1000 == getattr(spark.range(0, 1000, 1, 2), kind)(work, "id long").count()
+    (line,) = told.read_text().splitlines()
+    assert line.startswith("0 (1,) barrier "), line
+    assert "partition 1" in line.removeprefix("0 (1,)"), line
+    wait_until_left(two_nodes)
+
+
+def test_with_continue_the_others_go_on_without_the_task_that_failed(
+    spark: Any, two_nodes: LocalDomain, tmp_path: Path
+) -> None:
+    """SPK-01: it is missing in what they get, and when Spark runs it again it is waited for as before."""
+    went_on = str(tmp_path / "the others went on")
+
+    def work(rows: Any) -> Any:
+        from pyspark import TaskContext
+
+        is_second = TaskContext.get().attemptNumber() > 0
+        for _ in range(600 if is_second else 0):
+            if os.path.exists(went_on) or threading.Event().wait(0.1):
+                break
+        with barrier_task("continue", parties=4, on_failure="continue") as task:
+            came_later, seen = task.round > 0, [sorted(task.wait().payloads)]
+            if task.rank == 1 and not is_second:
+                raise RuntimeError("bad row")
+            while not is_second and (len(seen) == 1 or seen[-1] != [0, 1, 2, 3]):
+                seen.append(sorted(task.wait().payloads))
+                if seen[-1] == [0, 2, 3]:
+                    open(went_on, "w").close()
+                    threading.Event().wait(0.02)
+            yield task.rank, came_later, seen[:2], seen[-1]
+
+    found = sorted(spark.sparkContext.parallelize(range(4), 4).mapPartitions(work).collect())
+    everybody, living = [0, 1, 2, 3], [0, 2, 3]
+    expected = [(rank, False, [everybody, living], everybody) for rank in living]
+    assert sorted([*expected, (1, True, [everybody], everybody)]) == found
+    wait_until_left(two_nodes)
+
+
 def test_a_task_that_raises_makes_all_begin_again(spark: Any, two_nodes: LocalDomain, tmp_path: Path) -> None:
     """SPK-03: "break" in an ordinary stage: the others fail, Spark runs all again, and the second run ends well."""
     once = str(tmp_path / "once")
@@ -279,6 +340,27 @@ def test_a_daemon_beside_the_driver(spark: Any) -> None:
         os.kill(pid, 0)
 
 
+def test_a_task_finds_the_daemon_at_the_socket_of_its_node(spark: Any, two_nodes: LocalDomain, tmp_path: Path) -> None:
+    """SPK-04: no GROUPSVC_ADDRESS, as on nodes that run groupsvcd as a service."""
+    path = tmp_path / "client.sock"
+    path.symlink_to(two_nodes.address("n1").removeprefix("ipc://"))
+    here = str(path)
+
+    def work(rows: Any) -> Any:
+        from groupsvc import addresses
+
+        named, place = os.environ.pop("GROUPSVC_ADDRESS"), addresses.SYSTEM_SOCKET
+        addresses.SYSTEM_SOCKET = Path(here)  # type: ignore[misc]
+        try:
+            with barrier_task("socket", parties=2) as task:
+                yield addresses.default_address(), task.vote(True)
+        finally:
+            os.environ["GROUPSVC_ADDRESS"], addresses.SYSTEM_SOCKET = named, place  # type: ignore[misc]
+
+    found = spark.sparkContext.parallelize(range(2), 2).mapPartitions(work).collect()
+    assert [(f"ipc://{path}", True)] * 2 == found
+
+
 def test_the_error_names_address_and_host(spark: Any) -> None:
     """SPK-04: executors that cannot reach a daemon."""
     way = Via("tcp://127.0.0.1:1")
@@ -292,10 +374,51 @@ def test_the_error_names_address_and_host(spark: Any) -> None:
     assert "open to the executors" in str(found.value)
 
 
-def test_the_daemon_ends_with_the_application(two_nodes: LocalDomain, spark: Any) -> None:
-    """SPK-04: nobody has to remember to close it."""
-    is_over = threading.Event()
-    service = Embedded("127.0.0.1", "app", is_over.is_set)
-    assert service.pid is not None
-    is_over.set()
-    two_nodes.wait_until(lambda: service.pid is None, "it has ended")
+DRIVER = """
+from bench.spark_session import QUIET
+from groupsvc.spark import embedded
+from pyspark.sql import SparkSession
+
+def application():
+    builder = SparkSession.builder.master("local[1]")
+    for key, value in QUIET.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    print(embedded(spark).pid, flush=True)
+    return spark
+
+spark = application()
+sys.stdin.readline()
+spark.stop()
+print("stopped", flush=True)
+sys.stdin.readline()
+spark = application()
+threading.Event().wait()
+"""
+
+
+SESSION_S = 120.0
+"""For a Spark session to start on a machine that has much to do; on a quiet one it takes seven seconds."""
+
+
+def runs(pid: int) -> bool:
+    """Whether that process is still there; one that nobody has waited for yet is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_the_daemon_ends_with_the_application(two_nodes: LocalDomain) -> None:
+    """SPK-04: nobody has to close it: it goes when a real session is stopped, and when its program is killed."""
+    with environment(), Program(DRIVER, "address", "name") as driver:
+        daemon = int(driver.says(SESSION_S))
+        assert runs(daemon)
+        driver.tell("stop the session")
+        assert "stopped" == driver.says(SESSION_S)
+        two_nodes.wait_until(lambda: not runs(daemon), "the daemon has ended with the session")
+        driver.tell("another session")
+        daemon = int(driver.says(SESSION_S))
+        assert runs(daemon)
+        driver.kill()
+        two_nodes.wait_until(lambda: not runs(daemon), "the daemon has ended with its killed driver", timeout=5.0)

@@ -7,6 +7,7 @@ moment; ``test_local.py`` and ``test_cluster.py`` have real Spark.
 from __future__ import annotations
 
 import itertools
+import re
 import socket
 import threading
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from groupsvc import DaemonUnreachable, UsageError
+from groupsvc import BarrierBroken, DaemonUnreachable, Missing, UsageError
 from groupsvc.spark import BarrierTask, Fenced, NotKept, NotStarted, TaskReleased, TasksBroken, Via
 from groupsvc.spark.attempts import Attempt
 from groupsvc.spark.runs import OnFailure, Terms
@@ -43,10 +44,10 @@ class Stage:
         self.start_timeout = start_timeout
         self._pool = ThreadPoolExecutor(20)
 
-    def task(self, partition: int, *, attempt: int | None = None) -> BarrierTask:
+    def task(self, partition: int, *, attempt: int | None = None, host: str = "here") -> BarrierTask:
         """One more attempt of this partition."""
         number = next(_attempts) if attempt is None else attempt
-        made = Attempt("app", self.stage, partition, number, "here")
+        made = Attempt("app", self.stage, partition, number, host)
         via = Via(self.domain.address(("n1", "n2")[partition % 2]))
         return BarrierTask(made, self.name, self.terms, via, None, self.start_timeout, PATIENCE_S)
 
@@ -92,6 +93,20 @@ def test_collectives(two_nodes: LocalDomain) -> None:
     ends = [one.result(PATIENCE_S) for one in [stage.start(partition, body) for partition in range(3)]]
     common = [b"from 1", b"\0\1\2", True, False, "host:7000"]
     assert [[*common, rank == 0, "host:7002"] for rank in range(3)] == ends
+
+
+def test_loopback_addresses_of_several_machines_are_an_error_for_all(two_nodes: LocalDomain) -> None:
+    """SPK-02: they lead nowhere, and until now nobody said so."""
+    stage = Stage(two_nodes, 2, "break")
+    tasks = [stage.task(0, host="a"), stage.task(1, host="b")]
+
+    def meet(task: BarrierTask) -> Any:
+        with task:
+            return task.rendezvous(7000, host="127.0.1.1")
+
+    for one in [stage._pool.submit(meet, task) for task in tasks]:
+        with pytest.raises(UsageError, match=r"0 on a \(127\.0\.1\.1\), 1 on b \(127\.0\.1\.1\); say host="):
+            one.result(PATIENCE_S)
 
 
 def test_whoever_fails_between_two_rounds_breaks_it_for_all_and_the_next_attempts_begin_anew(
@@ -324,6 +339,16 @@ def test_partitions_that_never_start_are_named(two_nodes: LocalDomain) -> None:
     stage.start_timeout = 20.0
     again = [stage.start(partition, gather) for partition in range(8)]
     assert {1} == {one.result(PATIENCE_S).round for one in again}
+
+
+def test_a_task_that_is_stopped_is_named_as_one_that_does_not_respond(two_nodes: LocalDomain) -> None:
+    """SPK-01: its time is up only because of that one, which neither died nor left."""
+    stage = Stage(two_nodes, None, "break")
+    with stage.task(0, host="a") as task, stage.task(1, host="b"):
+        me, other = task._entered().group.providers
+        error = BarrierBroken(arrived=(me,), missing=(Missing(other, False),), why="timeout", who=(me,), expected=2)
+        broken = task._broken(task._entered(), error)
+    assert re.search(r"partition 1 had not; partition 1 \(task attempt \d+ on b\) does not respond", str(broken))
 
 
 def test_whoever_is_there_with_no_number_of_parties(two_nodes: LocalDomain) -> None:

@@ -11,13 +11,14 @@ import pytest
 
 from groupsvc import PeerProtocolError, UsageError
 from groupsvc.spark import Via, barrier_task
-from groupsvc.spark.attempts import application_of
+from groupsvc.spark.attempts import application_of, driver_host_of
 from groupsvc.spark.members import Member, encoded, member_of, parts_of, ranges, with_header
 from groupsvc.spark.runs import Scope, Terms
 from groupsvc.views import Provider
 
 JAVA = "/usr/lib/jvm/java-17/bin/java"
-EXECUTOR = [JAVA, "-Xmx1g", "org.apache.spark.executor.CoarseGrainedExecutorBackend", "--executor-id", "0", "--cores",
+EXECUTOR = [JAVA, "-Xmx1g", "org.apache.spark.executor.CoarseGrainedExecutorBackend", "--driver-url",
+            "spark://CoarseGrainedScheduler@driver.example:34567", "--executor-id", "0", "--cores",
             "1", "--app-id", "app-20260730120000-0003", "--worker-url", "spark://Worker@127.0.0.2:1"]  # fmt: skip
 DRIVER = [JAVA, "-Xmx1g", "org.apache.spark.deploy.SparkSubmit", "--conf", "spark.master=local[8]", "pyspark-shell"]
 WORKER = ["python3", "-m", "pyspark.daemon", "pyspark.worker"]
@@ -28,7 +29,7 @@ def processes(directory: Path, *commands: list[str]) -> Path:
     for number, command in enumerate(commands):
         pid = 100 + number
         place = directory / str(pid)
-        place.mkdir()
+        place.mkdir(parents=True)
         (place / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in command))
         fields = ["S", str(pid + 1 if number + 1 < len(commands) else 1), *["0"] * 17, f"77{pid}", "0"]
         (place / "stat").write_text(f"{pid} (a ) b) {' '.join(fields)}\n")
@@ -38,6 +39,13 @@ def processes(directory: Path, *commands: list[str]) -> Path:
 def test_an_executor_has_the_application_on_its_command_line(tmp_path: Path) -> None:
     proc = processes(tmp_path, WORKER, WORKER, EXECUTOR, [JAVA, "org.apache.spark.deploy.worker.Worker"])
     assert "app-20260730120000-0003" == application_of(100, proc)
+
+
+def test_an_executor_knows_where_its_driver_is(tmp_path: Path) -> None:
+    assert "driver.example" == driver_host_of(100, processes(tmp_path, WORKER, WORKER, EXECUTOR))
+    assert driver_host_of(100, processes(tmp_path / "local", WORKER, WORKER, DRIVER)) is None
+    older = processes(tmp_path / "v6", WORKER, [*EXECUTOR[:3], "--driver-url", "spark://Scheduler@[2001:db8::7]:1"])
+    assert "2001:db8::7" == driver_host_of(100, older)
 
 
 def test_in_local_mode_the_jvm_of_the_driver_is_the_application(tmp_path: Path) -> None:
