@@ -149,7 +149,7 @@ class Audit:
         rows = [(one.check, row) for one, those in found for row in those]
         rows += self._of_the_files()
         violations = self._timed("looking up lines", "lines", lambda: self._with_lines(rows)) if rows else ()
-        lines = self._evidence.lines_in_all
+        lines = self.work.sql("SELECT count(*) FROM {lines}").collect()[0][0]
         if not lines:
             raise Failed("not one line of these journals can be read here, so nothing was checked")
         return Findings(
@@ -216,7 +216,7 @@ class Audit:
         """What is there for checks to look at."""
         lines: dict[str, dict[str, dict[str, int]]] = {}
         for row in self.work.sql(COUNTS).collect():
-            for name in (row["kind"], *([row["special"]] if row["special"] else []), ""):
+            for name in filter(None, (row["kind"], row["special"])):
                 nodes = lines.setdefault(row["domain"], {}).setdefault(name, {})
                 nodes[row["node"]] = nodes.get(row["node"], 0) + row["lines"]
         processes = [

@@ -81,11 +81,6 @@ class Evidence:
         lines = sum(sum(self._nodes(domain, name).values()) for domain in asked for name in _all_names(check.reads))
         return Grounds(lines=lines, but=tuple(but))
 
-    @property
-    def lines_in_all(self) -> int:
-        """Of every kind and domain."""
-        return sum(sum(kinds.get("", {}).values()) for kinds in self.lines.values())
-
     def _why_not(self, check: Check, domain: str) -> str:
         if check.settled and domain not in self.settled:
             return "nobody has said that the domain was at rest when the journals ended (--settled)"
