@@ -46,12 +46,17 @@ COUNTED = """
            before.electorate AS electorate, before.at AS began,
            CASE kind WHEN 'votes' THEN 'continues' ELSE if(approved, 'approved', 'rejected') END AS ended,
            CASE WHEN exists(votes, v -> v[1] = 'reject') THEN 'rejected'
+                WHEN before.phases < 0 THEN 'not rejected' WHEN before.phases IS NULL THEN 'nothing'
                 WHEN if(before.phases = 0, exists(votes, v -> v[1] = 'continue'), before.phase < before.phases)
                 THEN 'continues' ELSE 'approved' END AS verdict
     FROM {ballots} WHERE kind IN ('votes', 'outcome') AND size(votes) > 0 AND before.kind = 'phase'
                      AND before.ballot = ballot
 """
-"""The votes of a phase, as one node counted them, with the phase as it began there."""
+"""The votes of a phase, as one node counted them, with the phase as it began there.
+
+Of a ballot that has ended with the entry that began it its node does not know how many phases it would have had, and
+writes -1: then all that can be said of the votes is whether anybody has rejected. That many always stand there.
+"""
 
 CAST = """
     SELECT c.domain, c.run, c.stream, c.group, c.node, c.inc, c.lsn, c.seq, c.stay, c.era, c.is_hole, c.ballot, c.phase,
@@ -170,7 +175,7 @@ BALLOT_CHECKS = (
             SELECT domain, group, seq, format_string('phase %d of ballot %d of group %d: the votes say %s, and it is'
                    ' %s', phase, ballot, group, verdict, ended) AS text,
                    run AS a_run, phase_lsn AS a_lsn, run AS b_run, lsn AS b_lsn
-            FROM {counted} WHERE phases >= 0 AND verdict != ended
+            FROM {counted} WHERE verdict != ended AND NOT (verdict = 'not rejected' AND ended != 'rejected')
         """,
     ),
     Check(
@@ -179,7 +184,7 @@ BALLOT_CHECKS = (
             SELECT domain, group, seq, format_string('phase %d of ballot %d of group %d: who is counted is not who had'
                    ' a vote', phase, ballot, group) AS text,
                    run AS a_run, phase_lsn AS a_lsn, run AS b_run, lsn AS b_lsn
-            FROM {counted} WHERE transform(votes, v -> v[0]) != electorate
+            FROM {counted} WHERE NOT (transform(votes, v -> v[0]) <=> electorate)
         """,
     ),
     Check(

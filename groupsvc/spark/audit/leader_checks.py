@@ -183,7 +183,7 @@ LEADER_CHECKS = (
             FROM (SELECT *, lag(struct(run, lsn, epoch, fence)) OVER (PARTITION BY stream ORDER BY epoch, lsn) AS before
                   FROM (SELECT *, bigint(get_json_object(args, '$.fence')) AS fence FROM {control}
                         WHERE kind = 'view_active'))
-            WHERE epoch > before.epoch AND fence <= before.fence
+            WHERE fence IS NULL OR (epoch > before.epoch AND fence <= before.fence)
         """,
     ),
     Check(
@@ -194,7 +194,7 @@ LEADER_CHECKS = (
                    run AS a_run, before.lsn AS a_lsn, run AS b_run, lsn AS b_lsn
             FROM (SELECT *, lag(struct(lsn, seq, fence)) OVER (PARTITION BY run, stream, stay, of_nodes ORDER BY lsn)
                          AS before FROM ({_fences}))
-            WHERE fence < before.fence OR (fence = before.fence AND seq > before.seq)
+            WHERE fence IS NULL OR fence < before.fence OR (fence = before.fence AND seq > before.seq)
         """,
     ),
 )  # fmt: skip

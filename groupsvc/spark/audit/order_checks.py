@@ -123,7 +123,7 @@ _not_led = """
 
 _recovered = """
     SELECT c.domain, c.run, c.stream, c.group, c.node, c.lsn, c.epoch,
-           bigint(get_json_object(c.args, '$.last')) AS last,
+           coalesce(bigint(get_json_object(c.args, '$.last')), 0L) AS last,
            bigint(get_json_object(c.args, '$.base')) AS base, from_json(get_json_object(c.args, '$.tail'),
            'ARRAY<ARRAY<BIGINT>>') AS tail, CASE WHEN c.group = 0 THEN 0L ELSE m.era END AS era
     FROM {control} c

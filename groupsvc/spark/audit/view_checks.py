@@ -34,7 +34,7 @@ _one_table = two_values(
     "(SELECT c.* FROM {control} c JOIN {runs} u ON u.run = c.run AND u.level = 'full')", ("stream", "seq"),
     "xxhash64(get_json_object(args, '$.nodes'))",
     "format_string('list %d of nodes is not the same at %s and at %s', a.seq, a.node, b.node)",
-    "kind = 'list_installed' AND get_json_object(args, '$.nodes') NOT IN ('{{}}', '[]')",
+    "kind = 'list_installed' AND coalesce(get_json_object(args, '$.nodes'), '') NOT IN ('{{}}', '[]')",
 )  # fmt: skip
 
 _one_recovery = two_values(
@@ -67,7 +67,7 @@ _chain = f"""
     )
     SELECT domain, group, seq, format_string('view %d of group %d goes on from %d, and %d was active before it', epoch,
            group, base, before) AS text, run_before AS a_run, lsn_before AS a_lsn, run AS b_run, lsn AS b_lsn
-    FROM chain WHERE run_before IS NOT NULL AND (base < before OR base >= epoch)
+    FROM chain WHERE base IS NULL OR (run_before IS NOT NULL AND (base < before OR base >= epoch))
 """
 
 _majorities = """
@@ -96,7 +96,7 @@ _from_enough = f"""
                size(b.servers) AS servers
         FROM active a JOIN recovered r ON r.stream = a.stream AND r.epoch = a.epoch AND r.run = a.run
         JOIN active b ON b.stream = a.stream AND b.epoch = a.base
-        WHERE NOT a.forced
+        WHERE NOT coalesce(a.forced, false)
     ), promised AS (
         SELECT stream, node, max(epoch) AS epoch FROM {{control}} WHERE kind = 'promise' GROUP BY stream, node
     ), refusing AS (
@@ -176,7 +176,8 @@ VIEW_CHECKS = (
             SELECT domain, group, seq, format_string('%s installs view %d of group %d and is not in it', node, epoch,
                    group) AS text, run AS a_run, lsn AS a_lsn, NULL AS b_run, NULL AS b_lsn
             FROM {control} WHERE kind = 'view_installed'
-              AND NOT array_contains(from_json(get_json_object(args, '$.members'), 'ARRAY<STRING>'), node)
+              AND NOT coalesce(array_contains(
+                      from_json(get_json_object(args, '$.members'), 'ARRAY<STRING>'), node), false)
         """,
     ),
     Check(
@@ -184,7 +185,7 @@ VIEW_CHECKS = (
         sql=f"""
             SELECT domain, group, seq, format_string('%s leads view %d of group %d and is not in it', node, epoch,
                    group) AS text, run AS a_run, lsn AS a_lsn, NULL AS b_run, NULL AS b_lsn
-            FROM ({_active}) WHERE NOT exists(servers, s -> s[0] = node)
+            FROM ({_active}) WHERE NOT coalesce(exists(servers, s -> s[0] = node), false)
         """,
     ),
     Check(
