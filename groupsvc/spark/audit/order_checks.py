@@ -36,15 +36,33 @@ _two_entries = """
     WHERE a.place = 1 AND b.place = 1 AND {condition}
 """
 
+UNDER_WAY_S = 60.0
+"""After so long nothing that was submitted is still on its way: what was given up before that is not delivered yet."""
+
+_missing = """
+    SELECT stream, era, seq FROM (
+        SELECT stream, era, seq, lag(seq) OVER (PARTITION BY stream, era, seq DIV 250000 ORDER BY seq) AS before
+        FROM {log}
+    ) WHERE seq > before + 1
+    UNION ALL
+    SELECT stream, era, first FROM (
+        SELECT stream, era, first, lag(last) OVER (PARTITION BY stream, era ORDER BY piece) AS before
+        FROM (SELECT stream, era, seq DIV 250000 AS piece, min(seq) AS first, max(seq) AS last FROM {log}
+              GROUP BY stream, era, seq DIV 250000)
+    ) WHERE first > before + 1
+"""
+"""Entries before which there are some that no journal here has, one by one."""
+
 _given_up = """
-    SELECT stream, concat(node, '/', inc) AS origin, bigint(get_json_object(args, '$.first')) AS first, n AS last
+    SELECT stream, xxhash64(concat(node, '/', inc)) AS source,
+           coalesce(bigint(get_json_object(args, '$.first')), n) AS first, n AS last
     FROM {control} WHERE kind = 'given_up'
 """
 
-_by_sender = f"""
+_by_sender = """
     WITH entries AS (
         SELECT domain, stream, group, era, source, seq, min(n) AS n, seq DIV 250000 AS piece
-        FROM {{log}} WHERE NOT is_own GROUP BY domain, stream, group, era, source, seq
+        FROM {log} WHERE NOT is_own GROUP BY domain, stream, group, era, source, seq
     ), ends AS (
         SELECT stream, era, source, piece, last(n_last, true) OVER (
                    PARTITION BY stream, era, source ORDER BY piece ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -60,17 +78,55 @@ _by_sender = f"""
                         b.seq_before) AS seq_before
         FROM entries e JOIN ends b
           ON e.stream = b.stream AND e.era = b.era AND e.source = b.source AND e.piece = b.piece
-    ), wrong AS (SELECT * FROM followed WHERE n != n_before + 1)
-    SELECT w.*, coalesce(g.given_up, 0) AS given_up
-    FROM wrong w LEFT JOIN (
-        SELECT w.stream, w.era, w.source, w.seq,
-               sum(greatest(0, least(g.last, w.n - 1) - greatest(g.first, w.n_before + 1) + 1)) AS given_up
-        FROM wrong w JOIN ({_given_up}) g ON g.stream = w.stream AND xxhash64(g.origin) = w.source
-        GROUP BY w.stream, w.era, w.source, w.seq
-    ) g ON g.stream = w.stream AND g.era = w.era AND g.source = w.source AND g.seq = w.seq
-    WHERE w.n <= w.n_before OR w.n - w.n_before - 1 > coalesce(g.given_up, 0)
+    )
+    SELECT * FROM followed WHERE n != n_before + 1
 """
-"""Entries whose sender had sent another one next; what it has given up may be missing."""
+"""Entries whose sender had sent another one next."""
+
+_not_given_up = f"""
+    WITH clipped AS (
+        SELECT w.stream, w.era, w.source, w.seq, greatest(g.first, w.n_before + 1) AS first,
+               least(g.last, w.n - 1) AS last
+        FROM {{suspects}} w JOIN ({_given_up}) g ON g.stream = w.stream AND g.source = w.source
+        WHERE g.last > w.n_before AND g.first < w.n
+    ), given_up AS (
+        SELECT stream, era, source, seq, sum(greatest(0L, last - greatest(first - 1, coalesce(upto, 0L)))) AS given_up
+        FROM (SELECT *, max(last) OVER (PARTITION BY stream, era, source, seq ORDER BY first, last
+                                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS upto FROM clipped)
+        GROUP BY stream, era, source, seq
+    ), home AS (
+        SELECT w.stream, w.era, w.source, w.seq, w.seq_before, t.run, max(h.lsn) AS hole,
+               min(CASE WHEN h.why = 'before the first' THEN u.at_min + {UNDER_WAY_S}
+                        WHEN h.why IS NULL THEN double('-inf') END) AS told_from,
+               max(h.why IS NOT NULL AND h.why != 'before the first') AS has_holes
+        FROM {{suspects}} w JOIN {{spans}} t ON t.stream = w.stream AND xxhash64(concat(t.node, '/', t.inc)) = w.source
+                                     AND t.kind = 'delivered' AND t.seq_max >= w.seq
+        JOIN {{runs}} u ON u.run = t.run
+        LEFT JOIN {{holes}} h ON h.run = t.run
+        WHERE w.n > w.n_before
+        GROUP BY w.stream, w.era, w.source, w.seq, w.seq_before, t.run
+    ), told AS (
+        SELECT DISTINCT o.stream, o.era, o.source, o.seq
+        FROM home o LEFT JOIN {{followed}} f ON f.run = o.run AND f.stream = o.stream AND f.kind = 'delivered'
+                                     AND f.since <= o.seq_before AND f.seq >= o.seq_before AND f.at >= o.told_from
+        WHERE NOT o.has_holes AND (o.hole IS NULL OR f.run IS NOT NULL)
+    ), judged AS (
+        SELECT w.* FROM {{suspects}} w JOIN told t
+          ON t.stream = w.stream AND t.era = w.era AND t.source = w.source AND t.seq = w.seq
+        LEFT JOIN given_up g ON g.stream = w.stream AND g.era = w.era AND g.source = w.source AND g.seq = w.seq
+        LEFT ANTI JOIN ({_missing}) m
+          ON m.stream = w.stream AND m.era = w.era AND m.seq > w.seq_before AND m.seq <= w.seq
+        WHERE w.n - w.n_before - 1 > coalesce(g.given_up, 0L)
+    )
+    SELECT * FROM {{suspects}} WHERE n <= n_before UNION ALL SELECT * FROM judged
+"""
+"""Of these, what is certainly wrong.
+
+What a sender has given up may be missing, and its own journal alone tells that: so a gap is judged only if that journal
+is here, goes on until the entry behind the gap is delivered there, and has no holes; the first of its lines, if those
+before are gone, must be so old that what was given up before it is not in the gap. And it is judged only if all entries
+between are known: what is in none of the journals may be what is missing.
+"""
 
 _lines_of_both = """
     SELECT s.domain, s.group, s.seq, format_string({text}) AS text, b.run AS a_run, b.lsn AS a_lsn,
@@ -243,7 +299,7 @@ ORDER_CHECKS = (
         reads=("entry",), suspects=_by_sender,
         sql=_lines_of_both.format(
             text="'message %d of %s is delivered after its %d, in group %d', s.n, a.origin, s.n_before, s.group"
-        ),
+        ).replace("{suspects}", f"({_not_given_up})"),
     ),
     Check(
         rule="B6", promise="a new leader's log has all that was delivered", level="batch",
