@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import Case
+from . import Case, rules
 
-CASES: tuple[Case, ...] = ()
+CASES: tuple[Case, ...] = (*rules.CASES,)
