@@ -46,12 +46,17 @@ COUNTED = """
            before.electorate AS electorate, before.at AS began,
            CASE kind WHEN 'votes' THEN 'continues' ELSE if(approved, 'approved', 'rejected') END AS ended,
            CASE WHEN exists(votes, v -> v[1] = 'reject') THEN 'rejected'
+                WHEN before.phases < 0 THEN 'not rejected' WHEN before.phases IS NULL THEN 'nothing'
                 WHEN if(before.phases = 0, exists(votes, v -> v[1] = 'continue'), before.phase < before.phases)
                 THEN 'continues' ELSE 'approved' END AS verdict
     FROM {ballots} WHERE kind IN ('votes', 'outcome') AND size(votes) > 0 AND before.kind = 'phase'
                      AND before.ballot = ballot
 """
-"""The votes of a phase, as one node counted them, with the phase as it began there."""
+"""The votes of a phase, as one node counted them, with the phase as it began there.
+
+Of a ballot that has ended with the entry that began it its node does not know how many phases it would have had, and
+writes -1: then all that can be said of the votes is whether anybody has rejected. That many always stand there.
+"""
 
 CAST = """
     SELECT c.domain, c.run, c.stream, c.group, c.node, c.inc, c.lsn, c.seq, c.stay, c.era, c.is_hole, c.ballot, c.phase,
@@ -118,11 +123,11 @@ _late = f"""
     WITH longest AS (
         SELECT stream, era, ballot, phase, max(at - began) AS seconds FROM {{counted}} GROUP BY 1, 2, 3, 4
     ), presided AS (
-        SELECT DISTINCT u.domain, u.node FROM {{runs}} u
+        SELECT DISTINCT stream, era, ballot, phase, node FROM {{counted}}
     ), late AS (
         SELECT c.domain, c.stream, c.group, c.era, c.ballot, c.phase, c.provider, max(c.time_limit) AS time_limit,
                min(c.run) AS run, min_by(c.lsn, c.run) AS lsn, min(c.seq) AS seq
-        FROM {{cast_votes}} c WHERE c.why = 'late' AND c.era IS NOT NULL
+        FROM {{cast_votes}} c WHERE c.why = 'late' AND c.era IS NOT NULL AND c.time_limit > 0
         GROUP BY c.domain, c.stream, c.group, c.era, c.ballot, c.phase, c.provider
     ), led AS (
         SELECT it.*, leader FROM (
@@ -137,10 +142,19 @@ _late = f"""
                ' %.3f s', l.phase, l.ballot, l.group, l.provider, g.seconds, l.time_limit) AS text,
            l.run AS a_run, l.lsn AS a_lsn, NULL AS b_run, NULL AS b_lsn
     FROM led l JOIN longest g ON g.stream = l.stream AND g.era = l.era AND g.ballot = l.ballot AND g.phase = l.phase
-    JOIN presided p ON p.domain = l.domain AND p.node = l.leader
+    JOIN presided p ON p.stream = l.stream AND p.era = l.era AND p.ballot = l.ballot AND p.phase = l.phase
+                   AND p.node = l.leader
     WHERE g.seconds < l.time_limit - {SLACK_S}
+    UNION ALL
+    SELECT c.domain, c.group, min(c.seq), format_string('phase %d of ballot %d of group %d: %s is late, and had all the'
+               ' time it wanted', c.phase, c.ballot, c.group, c.provider),
+           min(c.run), min_by(c.lsn, c.run), NULL, NULL
+    FROM {{cast_votes}} c WHERE c.why = 'late' AND NOT coalesce(c.time_limit > 0, false)
+    GROUP BY c.domain, c.stream, c.group, c.era, c.ballot, c.phase, c.provider
 """
-"""Where the journal of the one that presided is not here nobody can tell."""
+"""Where the journal of the one that presided does not tell of this phase nobody can tell; it may tell of others.
+Without a time limit, which is written as 0, nobody is ever late.
+"""
 
 BALLOT_CHECKS = (
     Check(
@@ -170,7 +184,7 @@ BALLOT_CHECKS = (
             SELECT domain, group, seq, format_string('phase %d of ballot %d of group %d: the votes say %s, and it is'
                    ' %s', phase, ballot, group, verdict, ended) AS text,
                    run AS a_run, phase_lsn AS a_lsn, run AS b_run, lsn AS b_lsn
-            FROM {counted} WHERE phases >= 0 AND verdict != ended
+            FROM {counted} WHERE verdict != ended AND NOT (verdict = 'not rejected' AND ended != 'rejected')
         """,
     ),
     Check(
@@ -179,7 +193,7 @@ BALLOT_CHECKS = (
             SELECT domain, group, seq, format_string('phase %d of ballot %d of group %d: who is counted is not who had'
                    ' a vote', phase, ballot, group) AS text,
                    run AS a_run, phase_lsn AS a_lsn, run AS b_run, lsn AS b_lsn
-            FROM {counted} WHERE transform(votes, v -> v[0]) != electorate
+            FROM {counted} WHERE NOT (transform(votes, v -> v[0]) <=> electorate)
         """,
     ),
     Check(

@@ -3,6 +3,9 @@
 The node of a party writes when the party comes (``barrier_entered``: to which round, after which entry), every node
 that carries the group writes how a round ended (``barrier_over``). Who counts for a round has come to it, or to an
 earlier one that passed it over; and its own node has written that before it wrote the end.
+
+A round that was released in a tail that was lost is held again, and may end otherwise: of two rounds of different eras
+neither says anything about the other.
 """
 
 from __future__ import annotations
@@ -19,40 +22,52 @@ OVER = """
 """
 
 CAME = """
-    SELECT t.domain, t.run, t.stream, t.group, t.node, t.inc, t.lsn, t.at, t.seq, u.clock,
+    SELECT t.domain, t.run, t.stream, t.group, t.node, t.inc, t.lsn, t.at, t.seq, t.era, u.clock,
            get_json_object(t.args, '$.barrier') AS barrier, bigint(get_json_object(t.args, '$.round')) AS round,
            get_json_object(t.args, '$.provider') AS provider
     FROM {told} t JOIN {runs} u ON u.run = t.run WHERE t.kind = 'barrier_entered'
 """
 
-COUNTS = """
+
+def _behind(came: str, over: str) -> str:
+    """Whether a coming is behind the end of a round: in a later era, or by its number, if they can be compared."""
+    return (
+        f"(coalesce({came}.era > {over}.era, false)"
+        f" OR (coalesce({came}.era = {over}.era, true) AND {came}.seq > {over}.seq))"
+    )
+
+
+COUNTS = f"""
     WITH listed AS (
         SELECT o.*, u.clock FROM (
             SELECT domain, run, stream, group, node, inc, lsn, at, seq, stay, era, is_hole, barrier, round, end,
                    explode(arrived) AS provider
-            FROM {rounds_over} WHERE end != 'broken'
-        ) o JOIN {runs} u ON u.run = o.run
+            FROM {{rounds_over}} WHERE coalesce(end, '') != 'broken'
+        ) o JOIN {{runs}} u ON u.run = o.run
     ), both AS (
         SELECT struct(*) AS it, stream, barrier, provider, round, NULL AS came FROM listed
         UNION ALL
-        SELECT NULL, stream, barrier, provider, round, struct(lsn, round, seq, run, at, clock) FROM {came}
+        SELECT NULL, stream, barrier, provider, round, struct(lsn, round, seq, run, at, clock, era)
+        FROM {{came}}
     ), newest AS (
         SELECT it, last(came, true) OVER (PARTITION BY stream, barrier, provider ORDER BY round, it IS NOT NULL,
                    came.lsn ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS came
         FROM both
     ), earlier AS (
-        SELECT n.it.run, n.it.lsn, n.it.provider, max(struct(c.lsn, c.round, c.seq, c.run, c.at, c.clock)) AS came
-        FROM newest n JOIN {came} c ON c.stream = n.it.stream AND c.barrier = n.it.barrier
-                                   AND c.provider = n.it.provider AND c.round <= n.it.round AND c.seq <= n.it.seq
-        WHERE n.came.seq > n.it.seq GROUP BY n.it.run, n.it.lsn, n.it.provider
+        SELECT n.it.run, n.it.lsn, n.it.provider,
+               max(struct(c.lsn, c.round, c.seq, c.run, c.at, c.clock, c.era)) AS came
+        FROM newest n JOIN {{came}} c ON c.stream = n.it.stream AND c.barrier = n.it.barrier
+                                     AND c.provider = n.it.provider AND c.round <= n.it.round
+                                     AND NOT {_behind("c", "n.it")}
+        WHERE {_behind("n.came", "n.it")} GROUP BY n.it.run, n.it.lsn, n.it.provider
     ), matched AS (
         SELECT n.it.*, coalesce(e.came, n.came) AS coming
         FROM newest n LEFT JOIN earlier e ON e.run = n.it.run AND e.lsn = n.it.lsn AND e.provider = n.it.provider
         WHERE n.it IS NOT NULL
     )
     SELECT m.*, h.run IS NOT NULL AS is_told_at_home, coalesce(g.lsn > m.coming.lsn, false) AS is_before_hole
-    FROM matched m LEFT JOIN (SELECT run, max(lsn) AS lsn FROM {holes} GROUP BY run) g ON g.run = m.coming.run
-    LEFT JOIN (SELECT DISTINCT stream, barrier, round, node, inc, true AS run FROM {rounds_over}) h
+    FROM matched m LEFT JOIN (SELECT run, max(lsn) AS lsn FROM {{holes}} GROUP BY run) g ON g.run = m.coming.run
+    LEFT JOIN (SELECT DISTINCT stream, barrier, round, node, inc, true AS run FROM {{rounds_over}}) h
       ON h.stream = m.stream AND h.barrier = m.barrier AND h.round = m.round
      AND h.node = get_json_object(m.provider, '$[0]') AND h.inc = bigint(get_json_object(m.provider, '$[1]'))
 """
@@ -93,7 +108,8 @@ BARRIER_CHECKS = (
                    c.coming.run AS a_run, c.coming.lsn AS a_lsn, c.run AS b_run, c.lsn AS b_lsn
             FROM {{counts}} c
             WHERE (c.is_told_at_home OR c.coming.round = c.round) AND NOT c.is_before_hole
-              AND (c.coming.seq > c.seq OR (c.coming.run = c.run AND c.coming.lsn > c.lsn)
+              AND ((coalesce(c.coming.era = c.era, true) AND c.coming.seq > c.seq)
+                   OR (c.coming.run = c.run AND c.coming.lsn > c.lsn)
                    OR (c.clock != '' AND c.coming.clock = c.clock AND c.coming.at > c.at))
         """,
     ),
@@ -108,9 +124,9 @@ BARRIER_CHECKS = (
             SELECT c.domain, c.group, c.seq, concat({_where}, ': ', c.provider, ' is counted at ', c.node, ', and had'
                    ' come to round ', min(o.round), ', which is over') AS text,
                    c.coming.run AS a_run, c.coming.lsn AS a_lsn, c.run AS b_run, c.lsn AS b_lsn
-            FROM {{counts}} c JOIN {{rounds_over}} o ON o.stream = c.stream AND o.barrier = c.barrier
+            FROM {{counts}} c JOIN {{rounds_over}} o ON o.stream = c.stream AND o.era = c.era AND o.barrier = c.barrier
                  AND o.round >= c.coming.round AND o.round < c.round
-                 AND (o.end != 'released' OR array_contains(o.arrived, c.provider))
+                 AND (coalesce(o.end, '') != 'released' OR array_contains(o.arrived, c.provider))
             WHERE c.is_told_at_home AND c.coming.round < c.round AND NOT c.is_before_hole
             GROUP BY c.domain, c.group, c.seq, c.round, c.barrier, c.provider, c.node, c.run, c.lsn, c.coming
         """,

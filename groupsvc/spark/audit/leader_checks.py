@@ -50,7 +50,22 @@ _volatile = """
     SELECT DISTINCT stream FROM {control}
     WHERE kind = 'view_active' AND get_json_object(args, '$.servers[0][1]') RLIKE '^[0-9]+$'
 """
-"""Streams that are in memory only: a server of a durable one is named by its disk."""
+"""Streams that are in memory only: a server of a durable one is named by its disk. What that holds it says when it is
+written, and it may have promised a higher epoch meanwhile.
+"""
+
+_held_late = """
+    SELECT it.*, top, clock FROM (
+        SELECT run, it, max(mark) OVER (PARTITION BY run, inc, stream ORDER BY place
+                                        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS top
+        FROM (SELECT run, inc, stream, lsn_max AS place, struct(s.*) AS it, NULL AS mark
+              FROM {spans} s WHERE kind = 'held'
+              UNION ALL
+              SELECT run, inc, stream, lsn, NULL, struct(epoch, lsn, at) FROM {control} WHERE kind = 'promise')
+    ) JOIN {runs} u USING (run)
+    WHERE it IS NOT NULL AND top.epoch > it.epoch AND u.clock != ''
+"""
+"""What a process held in an epoch when it had promised a higher one, with that promise and by which clock it came."""
 
 GONE_SLACK_S = 0.1
 """A batch waits so long for others before it is written down, and bears the time at which it is."""
@@ -131,6 +146,21 @@ LEADER_CHECKS = (
         """,
     ),
     Check(
+        rule="L3", promise="who has promised an epoch takes nothing that is ordered later in a lower one", level="full",
+        reads=("promise", "held", "ordered"), one_clock=True,
+        sql=f"""
+            SELECT s.domain, s.group, s.seq_max AS seq, format_string(
+                       '%s has promised epoch %d of group %d and holds %d, which %s orders in epoch %d %.3f s later',
+                       s.node, s.top.epoch, s.group, s.seq_max, o.node, s.epoch, o.at - s.top.at) AS text,
+                   s.run AS a_run, s.top.lsn AS a_lsn, o.run AS b_run, o.lsn AS b_lsn
+            FROM ({_held_late}) s
+            JOIN (SELECT l.stream, l.epoch, l.seq, l.run, l.node, l.lsn, l.at, u.clock FROM {{lines}} l JOIN {{runs}} u
+                  ON u.run = l.run WHERE l.class = 'flow' AND l.kind = 'ordered') o
+              ON o.stream = s.stream AND o.epoch = s.epoch AND o.seq = s.seq_max AND o.clock = s.clock
+            WHERE o.at > s.top.at
+        """,
+    ),
+    Check(
         rule="L5", promise="who is under a higher epoch orders and announces nothing in a lower one", level="full",
         reads=("group_ordered|group_stable",),
         sql=f"""
@@ -183,7 +213,7 @@ LEADER_CHECKS = (
             FROM (SELECT *, lag(struct(run, lsn, epoch, fence)) OVER (PARTITION BY stream ORDER BY epoch, lsn) AS before
                   FROM (SELECT *, bigint(get_json_object(args, '$.fence')) AS fence FROM {control}
                         WHERE kind = 'view_active'))
-            WHERE epoch > before.epoch AND fence <= before.fence
+            WHERE fence IS NULL OR (epoch > before.epoch AND fence <= before.fence)
         """,
     ),
     Check(
@@ -195,7 +225,7 @@ LEADER_CHECKS = (
                    run AS a_run, before.lsn AS a_lsn, run AS b_run, lsn AS b_lsn
             FROM (SELECT *, lag(struct(lsn, seq, fence)) OVER (PARTITION BY run, stream, stay, of_nodes ORDER BY lsn)
                          AS before FROM ({_fences}))
-            WHERE fence < before.fence OR (fence = before.fence AND seq > before.seq)
+            WHERE fence IS NULL OR fence < before.fence OR (fence = before.fence AND seq > before.seq)
         """,
     ),
 )  # fmt: skip

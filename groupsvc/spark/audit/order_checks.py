@@ -36,15 +36,33 @@ _two_entries = """
     WHERE a.place = 1 AND b.place = 1 AND {condition}
 """
 
+UNDER_WAY_S = 60.0
+"""After so long nothing that was submitted is still on its way: what was given up before that is not delivered yet."""
+
+_missing = """
+    SELECT stream, era, seq FROM (
+        SELECT stream, era, seq, lag(seq) OVER (PARTITION BY stream, era, seq DIV 250000 ORDER BY seq) AS before
+        FROM {log}
+    ) WHERE seq > before + 1
+    UNION ALL
+    SELECT stream, era, first FROM (
+        SELECT stream, era, first, lag(last) OVER (PARTITION BY stream, era ORDER BY piece) AS before
+        FROM (SELECT stream, era, seq DIV 250000 AS piece, min(seq) AS first, max(seq) AS last FROM {log}
+              GROUP BY stream, era, seq DIV 250000)
+    ) WHERE first > before + 1
+"""
+"""Entries before which there are some that no journal here has, one by one."""
+
 _given_up = """
-    SELECT stream, concat(node, '/', inc) AS origin, bigint(get_json_object(args, '$.first')) AS first, n AS last
+    SELECT stream, xxhash64(concat(node, '/', inc)) AS source,
+           coalesce(bigint(get_json_object(args, '$.first')), n) AS first, n AS last
     FROM {control} WHERE kind = 'given_up'
 """
 
-_by_sender = f"""
+_by_sender = """
     WITH entries AS (
         SELECT domain, stream, group, era, source, seq, min(n) AS n, seq DIV 250000 AS piece
-        FROM {{log}} WHERE NOT is_own GROUP BY domain, stream, group, era, source, seq
+        FROM {log} WHERE NOT is_own GROUP BY domain, stream, group, era, source, seq
     ), ends AS (
         SELECT stream, era, source, piece, last(n_last, true) OVER (
                    PARTITION BY stream, era, source ORDER BY piece ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
@@ -60,17 +78,55 @@ _by_sender = f"""
                         b.seq_before) AS seq_before
         FROM entries e JOIN ends b
           ON e.stream = b.stream AND e.era = b.era AND e.source = b.source AND e.piece = b.piece
-    ), wrong AS (SELECT * FROM followed WHERE n != n_before + 1)
-    SELECT w.*, coalesce(g.given_up, 0) AS given_up
-    FROM wrong w LEFT JOIN (
-        SELECT w.stream, w.era, w.source, w.seq,
-               sum(greatest(0, least(g.last, w.n - 1) - greatest(g.first, w.n_before + 1) + 1)) AS given_up
-        FROM wrong w JOIN ({_given_up}) g ON g.stream = w.stream AND xxhash64(g.origin) = w.source
-        GROUP BY w.stream, w.era, w.source, w.seq
-    ) g ON g.stream = w.stream AND g.era = w.era AND g.source = w.source AND g.seq = w.seq
-    WHERE w.n <= w.n_before OR w.n - w.n_before - 1 > coalesce(g.given_up, 0)
+    )
+    SELECT * FROM followed WHERE n != n_before + 1
 """
-"""Entries whose sender had sent another one next; what it has given up may be missing."""
+"""Entries whose sender had sent another one next."""
+
+_not_given_up = f"""
+    WITH clipped AS (
+        SELECT w.stream, w.era, w.source, w.seq, greatest(g.first, w.n_before + 1) AS first,
+               least(g.last, w.n - 1) AS last
+        FROM {{suspects}} w JOIN ({_given_up}) g ON g.stream = w.stream AND g.source = w.source
+        WHERE g.last > w.n_before AND g.first < w.n
+    ), given_up AS (
+        SELECT stream, era, source, seq, sum(greatest(0L, last - greatest(first - 1, coalesce(upto, 0L)))) AS given_up
+        FROM (SELECT *, max(last) OVER (PARTITION BY stream, era, source, seq ORDER BY first, last
+                                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS upto FROM clipped)
+        GROUP BY stream, era, source, seq
+    ), home AS (
+        SELECT w.stream, w.era, w.source, w.seq, w.seq_before, t.run, max(h.lsn) AS hole,
+               min(CASE WHEN h.why = 'before the first' THEN u.at_min + {UNDER_WAY_S}
+                        WHEN h.why IS NULL THEN double('-inf') END) AS told_from,
+               max(h.why IS NOT NULL AND h.why != 'before the first') AS has_holes
+        FROM {{suspects}} w JOIN {{spans}} t ON t.stream = w.stream AND xxhash64(concat(t.node, '/', t.inc)) = w.source
+                                     AND t.kind = 'delivered' AND t.seq_max >= w.seq
+        JOIN {{runs}} u ON u.run = t.run
+        LEFT JOIN {{holes}} h ON h.run = t.run
+        WHERE w.n > w.n_before
+        GROUP BY w.stream, w.era, w.source, w.seq, w.seq_before, t.run
+    ), told AS (
+        SELECT DISTINCT o.stream, o.era, o.source, o.seq
+        FROM home o LEFT JOIN {{followed}} f ON f.run = o.run AND f.stream = o.stream AND f.kind = 'delivered'
+                                     AND f.since <= o.seq_before AND f.seq >= o.seq_before AND f.at >= o.told_from
+        WHERE NOT o.has_holes AND (o.hole IS NULL OR f.run IS NOT NULL)
+    ), judged AS (
+        SELECT w.* FROM {{suspects}} w JOIN told t
+          ON t.stream = w.stream AND t.era = w.era AND t.source = w.source AND t.seq = w.seq
+        LEFT JOIN given_up g ON g.stream = w.stream AND g.era = w.era AND g.source = w.source AND g.seq = w.seq
+        LEFT ANTI JOIN ({_missing}) m
+          ON m.stream = w.stream AND m.era = w.era AND m.seq > w.seq_before AND m.seq <= w.seq
+        WHERE w.n - w.n_before - 1 > coalesce(g.given_up, 0L)
+    )
+    SELECT * FROM {{suspects}} WHERE n <= n_before UNION ALL SELECT * FROM judged
+"""
+"""Of these, what is certainly wrong.
+
+What a sender has given up may be missing, and its own journal alone tells that: so a gap is judged only if that journal
+is here, goes on until the entry behind the gap is delivered there, and has no holes; the first of its lines, if those
+before are gone, must be so old that what was given up before it is not in the gap. And it is judged only if all entries
+between are known: what is in none of the journals may be what is missing.
+"""
 
 _lines_of_both = """
     SELECT s.domain, s.group, s.seq, format_string({text}) AS text, b.run AS a_run, b.lsn AS a_lsn,
@@ -123,7 +179,7 @@ _not_led = """
 
 _recovered = """
     SELECT c.domain, c.run, c.stream, c.group, c.node, c.lsn, c.epoch,
-           bigint(get_json_object(c.args, '$.last')) AS last,
+           coalesce(bigint(get_json_object(c.args, '$.last')), 0L) AS last,
            bigint(get_json_object(c.args, '$.base')) AS base, from_json(get_json_object(c.args, '$.tail'),
            'ARRAY<ARRAY<BIGINT>>') AS tail, CASE WHEN c.group = 0 THEN 0L ELSE m.era END AS era
     FROM {control} c
@@ -162,23 +218,29 @@ _changed_when_recovered = f"""
     WHERE d.crc != t.crc AND d.content = d.content_max
 """
 
-_short_in_the_end = """
-    WITH reached AS (
+AT_REST_S = 0.5
+"""So long before the first of those who are there in the end has written its last line, an entry must have come."""
+
+_short_in_the_end = f"""
+    WITH rest AS (
+        SELECT domain, min(clock_max) - {AT_REST_S} AS until FROM {{last_runs}} GROUP BY domain
+    ), reached AS (
         SELECT f.domain, f.stream, f.group, f.era, f.run, f.node, f.stay, max(f.seq) AS seq,
-               max_by(f.lsn, f.seq) AS lsn
-        FROM {followed} f WHERE f.kind = 'delivered' AND f.era IS NOT NULL
+               max_by(f.lsn, f.seq) AS lsn, max(CASE WHEN f.clock_s <= r.until THEN struct(f.seq, f.lsn) END) AS due
+        FROM {{followed}} f JOIN rest r ON r.domain = f.domain WHERE f.kind = 'delivered' AND f.era IS NOT NULL
         GROUP BY f.domain, f.stream, f.group, f.era, f.run, f.node, f.stay
     ), newest AS (
         SELECT stream, max(era) AS era FROM reached GROUP BY stream
     ), top AS (
-        SELECT r.stream, r.era, max(r.seq) AS seq, max_by(r.run, r.seq) AS run, max_by(r.lsn, r.seq) AS lsn,
-               max_by(r.node, r.seq) AS node
-        FROM reached r JOIN newest n ON r.stream = n.stream AND r.era = n.era GROUP BY r.stream, r.era
+        SELECT r.stream, r.era, max(r.due.seq) AS seq, max_by(r.run, r.due.seq) AS run,
+               max_by(r.due.lsn, r.due.seq) AS lsn, max_by(r.node, r.due.seq) AS node
+        FROM reached r JOIN newest n ON r.stream = n.stream AND r.era = n.era WHERE r.due IS NOT NULL
+        GROUP BY r.stream, r.era
     ), here AS (
-        SELECT r.* FROM reached r JOIN {last_runs} u ON r.run = u.run
-        LEFT JOIN {stays} s ON s.run = r.run AND s.stream = r.stream AND s.stay > r.stay
-        LEFT JOIN (SELECT DISTINCT stream, node AS voter FROM {control} WHERE group = 0 AND kind = 'view_installed') v
-          ON v.stream = r.stream AND v.voter = r.node
+        SELECT r.* FROM reached r JOIN {{last_runs}} u ON r.run = u.run
+        LEFT JOIN {{stays}} s ON s.run = r.run AND s.stream = r.stream AND s.stay > r.stay
+        LEFT JOIN (SELECT DISTINCT stream, node AS voter FROM {{control}}
+                   WHERE group = 0 AND kind = 'view_installed') v ON v.stream = r.stream AND v.voter = r.node
         WHERE s.run IS NULL AND (r.group > 0 OR v.voter IS NOT NULL)
     )
     SELECT h.domain, h.group, t.seq, format_string('%s has delivered group %d up to %d, %s is there and has only %d',
@@ -186,7 +248,12 @@ _short_in_the_end = """
            t.run AS a_run, t.lsn AS a_lsn, h.run AS b_run, h.lsn AS b_lsn
     FROM here h JOIN top t ON h.stream = t.stream AND h.era = t.era AND h.seq < t.seq
 """
-"""Where the journals end at rest: the last stay of each process that was there to the end has what anybody has."""
+"""Where the journals end at rest: the last stay of each process that was there to the end has what anybody has.
+
+Daemons are stopped one after the other. The others hear of it and say so in their log, which who has ended does not
+have any more; and who is left alone gets nothing more. So only what was delivered shortly before the first of them
+ended must be everywhere. Clocks of different machines differ by less than that.
+"""
 
 ORDER_CHECKS = (
     Check(
@@ -244,7 +311,7 @@ ORDER_CHECKS = (
         reads=("entry",), suspects=_by_sender,
         sql=_lines_of_both.format(
             text="'message %d of %s is delivered after its %d, in group %d', s.n, a.origin, s.n_before, s.group"
-        ),
+        ).replace("{suspects}", f"({_not_given_up})"),
     ),
     Check(
         rule="B6", promise="a new leader's log has all that was delivered", level="batch",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import Case, measured, planted, unusual
+from . import Case, measured, planted, rules, unusual
 
-CASES: tuple[Case, ...] = (*measured.CASES, *planted.CASES, *unusual.CASES)
+CASES: tuple[Case, ...] = (*measured.CASES, *planted.CASES, *rules.CASES, *unusual.CASES)
