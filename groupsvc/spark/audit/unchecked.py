@@ -17,6 +17,15 @@ NEVER = (
     ("L2", "that an epoch is on the disk before it is used: journals tell no writes to disks"),
     ("B2", "that every call of a program ends: journals tell what daemons did, not what programs were told"),
     ("B5", "that what is sent after something was delivered comes behind it: only histories tell when it was sent"),
+    ("B3", "what was delivered in the last half second before the first daemon ended"),
+    (
+        "B5",
+        "gaps in what an origin submits where its own journal is not here or has holes, or where nobody has the entries"
+        " between: it alone tells what it has given up",
+    ),
+    ("G5", "late votes of phases that the journal of who presided does not tell from beginning to end"),
+    ("L3", "what is held of leaders whose journals are not here, or were written by another clock"),
+    ("R3", "rounds of barriers across a view that has lost entries: what was lost decides nothing"),
     ("V2", "that views grow across restarts: what was only in memory may be forgotten, and journals do not tell"),
     ("L4, V7, G6 to G9, R4", "rules of liveness, of state values and of what did not happen are not asked here"),
 )
