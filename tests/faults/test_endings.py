@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from groupsvcd.daemon import EXIT_CONFIG, EXIT_STATE
+from groupsvcd.command_line import EXIT_USAGE
+from groupsvcd.daemon import EXIT_CANNOT_BIND, EXIT_STATE
 from groupsvcd.io.reactor import EXIT_DISK, EXIT_HALTED
 
 from .cluster import Ended
@@ -21,7 +22,7 @@ from .runs import Run
 from .wires import Missing
 
 KILLED, ABORTED = -signal.SIGKILL, -signal.SIGABRT
-CODES = (KILLED, ABORTED, 0, EXIT_CONFIG, EXIT_HALTED, EXIT_STATE, EXIT_DISK)
+CODES = (KILLED, ABORTED, 0, EXIT_CANNOT_BIND, EXIT_USAGE, EXIT_HALTED, EXIT_STATE, EXIT_DISK)
 
 
 def struck(name: str, target: str | list[str] = "n1") -> Nemesis:
