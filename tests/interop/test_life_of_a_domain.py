@@ -82,7 +82,7 @@ def test_the_name_server_is_handed_over_on_request(shared_domain: LocalDomain) -
 
 
 def test_a_hand_over_to_nobody_is_refused(shared_domain: LocalDomain) -> None:
-    """It says who could be it. Whether it *failed* is not known to who had to ask twice: one may have done."""
+    """It says who could be it. Whoever had to ask twice cannot know that it *failed*: one of them may have done it."""
     with DaemonConnection(shared_domain.address("n1")) as connection:
         with pytest.raises((Failed, OutcomeUnknown), match="nobody is no voter; the voters are n1, n2, n3"):
             connection.hand_over("nobody", timeout=5.0)
