@@ -40,7 +40,10 @@ pytestmark = [pytest.mark.timeout(900), *needs_spark]  # the first test waits fo
 SMALL = Shape(
     blocks=150, groups=2, hot=0.8, entries=4, ballot_every=4, barrier_every=5, view_every=10, failure_every=12
 )
-SEEDS = (7001, 7002)
+SEEDS = (7001, 7002, 346021, 400011, 400016, 400027)
+"""The last four are sound, and were not called so: a lost tail in G1, a second stay in V5, who answers again in G5, and
+in L1 an office that outlives its incarnation.
+"""
 EVENTS = 200_000
 
 _replace = msgspec.structs.replace

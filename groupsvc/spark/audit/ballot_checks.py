@@ -17,7 +17,7 @@ SLACK_S = 1e-6
 """By which two floats may differ that should be equal."""
 
 BALLOT_LINES = """
-    SELECT domain, run, stream, group, node, inc, lsn, seq, stay, era, is_hole, kind, entry AS ballot,
+    SELECT domain, run, stream, group, node, inc, lsn, seq, stay, era, era_here, is_hole, kind, entry AS ballot,
            double(get_json_object(args, '$.at')) AS at, int(get_json_object(args, '$.phase')) AS phase,
            int(get_json_object(args, '$.phases')) AS phases,
            double(get_json_object(args, '$.time_limit')) AS time_limit,
@@ -60,7 +60,7 @@ writes -1: then all that can be said of the votes is whether anybody has rejecte
 
 CAST = """
     SELECT c.domain, c.run, c.stream, c.group, c.node, c.inc, c.lsn, c.seq, c.stay, c.era, c.is_hole, c.ballot, c.phase,
-           c.at, c.began, c.time_limit, one[0] AS provider, one[1] AS vote, coalesce(one[2], '') AS why
+           c.phase_lsn, c.at, c.began, c.time_limit, one[0] AS provider, one[1] AS vote, coalesce(one[2], '') AS why
     FROM {counted} c LATERAL VIEW explode(votes) AS one
 """
 """One row for each vote that was counted at each node."""
@@ -104,10 +104,10 @@ _left_out = """
     WITH told AS (
         SELECT domain, stream, group, era, seq, kind, ballot, min(run) AS run, min_by(lsn, run) AS lsn,
                min_by(node, run) AS node FROM {ballot_lines}
-        WHERE era IS NOT NULL GROUP BY domain, stream, group, era, seq, kind, ballot
+        WHERE era = era_here GROUP BY domain, stream, group, era, seq, kind, ballot
     ), seen AS (
         SELECT run, stream, stay, era, node, min(seq) AS first, max(seq) AS last FROM {ballot_lines}
-        WHERE era IS NOT NULL GROUP BY run, stream, stay, era, node
+        WHERE era = era_here GROUP BY run, stream, stay, era, node
     )
     SELECT t.domain, t.group, t.seq, format_string(
                '%s of ballot %d of group %d, entry %d, is in the journal of %s and not in that of %s', t.kind, t.ballot,
@@ -246,8 +246,9 @@ BALLOT_CHECKS = (
             LEFT JOIN {announced} a ON a.run = c.run AND a.stream = c.stream AND a.stay = c.stay
                                    AND a.provider = c.provider AND a.why = c.why AND a.lsn < c.lsn
             WHERE c.why IN ('failed', 'unresponsive')
-            GROUP BY c.domain, c.group, c.seq, c.phase, c.ballot, c.provider, c.why, c.run, c.lsn
-            HAVING NOT coalesce(max_by(a.does, a.lsn), false)
+            GROUP BY c.domain, c.group, c.seq, c.phase, c.ballot, c.provider, c.why, c.run, c.lsn, c.phase_lsn
+            HAVING NOT coalesce(max_by(a.does, a.lsn) FILTER (WHERE a.lsn < c.phase_lsn), false)
+               AND NOT coalesce(bool_or(a.does) FILTER (WHERE a.lsn > c.phase_lsn), false)
         """,
     ),
     Check(

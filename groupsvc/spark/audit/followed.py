@@ -146,13 +146,16 @@ TOLD = """
             'provider_left', 'responsive', 'fenced', 'state', 'barrier_entered', 'barrier_over')
     )
     SELECT c.domain, c.run, c.stream, c.group, c.node, c.inc, c.lsn, c.at, c.clock_s, c.kind, c.epoch, c.seq, c.crc,
-           c.args, c.entry, coalesce(s.stay, 0L) AS stay, coalesce(s.is_hole, false) AS is_hole, r.era
+           c.args, c.entry, coalesce(s.stay, 0L) AS stay, coalesce(s.is_hole, false) AS is_hole, r.era,
+           h.era AS era_here
     FROM numbered c
     LEFT JOIN {stays} s ON c.run = s.run AND c.stream = s.stream AND c.lsn >= s.stay AND c.lsn < s.until
     LEFT JOIN {eras} r ON c.run = r.run AND c.stream = r.stream AND r.stay = s.stay
                       AND c.entry >= r.since AND c.entry < r.upto
+    LEFT JOIN {eras} h ON c.run = h.run AND c.stream = h.stream AND h.stay = s.stay
+                      AND c.seq >= h.since AND c.seq < h.upto
 """
-"""What nodes say about members, ballots and barriers; the era is that of the ballot, or of the entry."""
+"""What nodes say about members, ballots and barriers; ``era`` is that of the ballot, ``era_here`` that of the entry."""
 
 SPANS = """
     SELECT domain, run, stream, group, node, inc, epoch, kind, count(*) AS lines, min(lsn) AS lsn_min,

@@ -13,9 +13,12 @@ _leading = """(
 )"""
 
 _one_leader = two_values(
-    _leading, ("stream", "epoch"), "xxhash64(node, inc)",
+    _leading, ("stream", "epoch"), "xxhash64(node, if(group = 0, run, inc))",
     "format_string('%s and %s both lead group %d in epoch %d', a.node, b.node, a.group, a.epoch)",
 )  # fmt: skip
+"""A name server that learns it was declared down goes on under a new incarnation, and may keep the office: that hangs
+on its disk. Who led a group in memory may not.
+"""
 
 _reused = two_values(
     "{control}", ("stream", "epoch", "node"), "run",

@@ -31,11 +31,14 @@ PROGRAM_CHECKS = (
                 WHERE p.class = 'program' AND p.kind = 'submit' AND p.type = 'invoke' AND p.n > 0
                 GROUP BY p.domain, p.stream, p.group, p.node, p.inc, p.n, p.run
             ), known AS (
-                SELECT s.domain, s.stream, s.node, s.inc, s.n, s.run, s.lsn,
-                       max(struct(f.seq, f.run, f.lsn, f.era)) AS top
-                FROM sent s JOIN {followed} f ON f.domain = s.domain AND f.stream = s.stream AND f.node = s.node
-                                             AND f.inc = s.inc AND f.lsn < s.lsn AND f.kind = 'delivered'
-                GROUP BY s.domain, s.stream, s.node, s.inc, s.n, s.run, s.lsn
+                SELECT stream, node, inc, lsn, it.n, it.run, top FROM (
+                    SELECT *, max(delivered) OVER (PARTITION BY stream, node, inc ORDER BY lsn
+                                                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS top
+                    FROM (SELECT stream, node, inc, lsn, struct(n, run) AS it, NULL AS delivered FROM sent
+                          UNION ALL
+                          SELECT stream, node, inc, lsn, NULL, struct(seq, run, lsn, era) FROM {followed}
+                          WHERE kind = 'delivered')
+                ) WHERE it IS NOT NULL
             )
             SELECT d.domain, d.group, d.seq, format_string('message %d of %s/%d is entry %d of group %d, and when it'
                    ' was sent %d was delivered there', k.n, k.node, k.inc, d.seq, d.group, k.top.seq) AS text,

@@ -163,7 +163,8 @@ _together = """
                count(*) AS lines, sum(seq - coalesce(first, seq) + 1) AS entries,
                bit_xor(CASE WHEN is_entry THEN xxhash64(seq, content) ELSE 0L END) AS shown,
                max(seq) AS upto, max(lsn) AS lsn
-        FROM {followed} WHERE kind = 'delivered' AND list_seq_before > 0 AND group > 0
+        FROM {followed}
+        WHERE kind = 'delivered' AND list_seq_before > 0 AND list_lsn_before >= stay AND group > 0
         GROUP BY domain, run, stream, group, node, stay, era, list_seq_before, is_entry
     ), whole AS (
         SELECT p.*, lead(since) OVER (PARTITION BY run, stream, stay ORDER BY since) AS next,
