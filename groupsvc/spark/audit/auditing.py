@@ -257,6 +257,7 @@ class Audit:
                 self.work.make(name, check.suspects)
             sql = sql.replace("{suspects}", f"{{{name}}}")
         rows = self.work.sql(f"SELECT * FROM ({sql}) LIMIT {FOUND_MAX + 1}").collect()
+        rows = list(dict.fromkeys(rows))  # two lines may contradict each other in two ways
         count = len(rows)
         if count > FOUND_MAX:
             count = self.work.sql(f"SELECT count(*) FROM ({sql})").collect()[0][0]

@@ -82,13 +82,13 @@ class Evidence:
         return Grounds(lines=lines, but=tuple(but))
 
     def _why_not(self, check: Check, domain: str) -> str:
-        if check.settled and domain not in self.settled:
-            return "nobody has said that the domain was at rest when the journals ended (--settled)"
         missing = [names for names in check.reads if not any(self._nodes(domain, name) for name in names.split("|"))]
         if missing and check.level != "batch":
             return f"needs {LEVEL_WORDS[check.level]}"
         if missing:
             return f"there are no lines about it ({', '.join(missing).replace('|', ' or ')})"
+        if check.settled and domain not in self.settled:
+            return "nobody has said that the domain was at rest when the journals ended (--settled)"
         nodes = {node for name in check.reads[0].split("|") for node in self._nodes(domain, name)}
         if len(nodes) < check.nodes:
             return "there are journals of one node only"
