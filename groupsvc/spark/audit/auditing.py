@@ -257,9 +257,10 @@ class Audit:
                 self.work.make(name, check.suspects)
             sql = sql.replace("{suspects}", f"{{{name}}}")
         rows = self.work.sql(f"SELECT * FROM ({sql}) LIMIT {FOUND_MAX + 1}").collect()
+        are_all = len(rows) <= FOUND_MAX
         rows = list(dict.fromkeys(rows))  # two lines may contradict each other in two ways
         count = len(rows)
-        if count > FOUND_MAX:
+        if not are_all:
             count = self.work.sql(f"SELECT count(*) FROM ({sql})").collect()[0][0]
         if count:
             self._progress(f"{check.rule}: {count} contradictions: {check.promise}")
