@@ -66,6 +66,11 @@ class Lease:
         """How many have had no answer."""
         return len(self._asked)
 
+    @property
+    def waits_since(self) -> float:
+        """When the oldest of them was sent."""
+        return next(iter(self._asked.values()), math.inf)
+
     def revoked(self) -> None:
         """The daemon vouches for nothing."""
         self.until = -math.inf

@@ -55,6 +55,7 @@ from .io.sockets import CannotBind, new_context
 from .io.state_directory import ADVICE, StateDirectory, StateRefused
 from .io.store import Store
 from .io.versions_heard import VersionsHeard
+from .io.waiting import Waiting
 from .io.watch import Watch
 from .observe import log as logs
 from .observe import metrics
@@ -152,7 +153,9 @@ class Daemon:
         self._open_sockets(stack)
         self._let_options_change(events)
         self._supervision = supervision(os.environ, os.getpid(), self._condition, clocks.now)
-        self.reactor.supervised_by(self._supervision)
+        if self._supervision is not None:
+            self.reactor.attended_by(self._supervision)
+        self.reactor.attended_by(Waiting(self._condition, clocks.now))
         self.reactor.on_signal(signal.SIGHUP, self._read_again)
         self.reactor.on_signal(signal.SIGUSR2, self._drain)
 
@@ -201,6 +204,7 @@ class Daemon:
             peers = self.peers
             if peer_keys is not None:
                 self.changes.add("node_keys", apply=lambda new: peers.change_keys(new.node_keys))
+                self.engine.trouble.barred_by = peers.barred_by
         _make_socket_directory(config.client_address)
         engine, identity = self.engine, self.engine.identity
         clients = self.clients = Clients(

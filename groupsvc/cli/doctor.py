@@ -76,8 +76,14 @@ def examine(options: argparse.Namespace) -> list[Finding]:
         judged, found = configuration.judge(file) if file else (Judged(""), configuration.not_looked_at(lines))
     found += configuration.look_at_keys(judged)
     found += files.look_at_socket(address)
+    stranger = _another(judged, status)
+    if stranger:
+        advice = "name the file of that daemon with --config, or the daemon of this file with --address"
+        text = f"the file is that of {judged.text('node')}, and the daemon at {address} is {stranger}"
+        found.append(warn(domain.DAEMON, text, advice))
     if file:
-        found += files.look_at_state(judged, runs=_is_of(judged, status))
+        if not stranger:  # who has the state of this file, nobody has asked
+            found += files.look_at_state(judged, runs=_is_of(judged, status))
         found += files.look_at_disk(judged)
         found += files.look_at_descriptors(
             judged, nodes=max(len(status.nodes) - 1 if status else 0, len(_voters(judged)))
@@ -125,6 +131,12 @@ def _ask(
 def _is_of(judged: Judged, status: Status | None) -> bool:
     """Whether the daemon that answered is the one of this configuration."""
     return status is not None and status.node == judged.text("node")
+
+
+def _another(judged: Judged, status: Status | None) -> str:
+    """The node of the daemon that answered, if the configuration names another one; else ""."""
+    named = judged.text("node")
+    return status.node if status is not None and named and status.node != named else ""
 
 
 def _voters(judged: Judged) -> dict[str, str]:

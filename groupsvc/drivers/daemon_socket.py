@@ -42,8 +42,9 @@ from ..wire.client_messages import (
     Hello,
 )
 from ..wire.kinds import FrameKind
-from ..wire.limits import FRAME_BYTES_MAX, FRAME_BYTES_USUAL, HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
+from ..wire.limits import FRAME_BYTES_MAX, FRAME_BYTES_USUAL
 from . import curve
+from .dead_links import end_dead_links
 
 HOW_TO_START = (
     "start one with `groupsvcd --config FILE`, or try a whole domain on this machine with `groupsvc dev`"
@@ -96,8 +97,7 @@ class DaemonSocket:
         self._socket.setsockopt(zmq.RCVHWM, QUEUE_FRAMES)
         if address.startswith(TCP):
             self._socket.setsockopt(zmq.IPV6, 1)
-            self._socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
-            self._socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
+            end_dead_links(self._socket)
         if keys is not None and server is not None:
             curve.show(self._socket, keys)
             curve.expect(self._socket, server)

@@ -37,6 +37,7 @@ from ..wire.client_messages import Welcome
 from ..wire.limits import GRACE_S, TIMEOUT_S_MAX
 from .connection import DaemonConnection
 from .daemon_socket import DaemonSocket, does_not_answer
+from .dead_links import silence_s_max
 from .exchange import FRAMES_PER_TURN, exchange
 from .pump import KNOCK_S, UNSENT_WAIT_S, judged
 
@@ -52,7 +53,7 @@ class LoopPump:
     def __init__(self, address: str, name: str, keys: Keys | None = None) -> None:
         self.address = address
         self._keys: GivenKeys = keys or False  # what was decided when it was opened
-        self.machine = SessionMachine(name, self._cast, known_at(address))
+        self.machine = SessionMachine(name, self._cast, known_at(address), silence_s_max(address))
         self.state_listeners: list[Callable[[SessionState], object]] = []
         self.welcome: Welcome
         self._name = name

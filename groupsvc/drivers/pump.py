@@ -45,6 +45,7 @@ from .background import background
 from .callbacks import Callbacks, report
 from .connection import DaemonConnection
 from .daemon_socket import DaemonSocket, does_not_answer
+from .dead_links import silence_s_max
 from .exchange import FRAMES_PER_TURN, exchange
 from .interrupts import Guard
 
@@ -72,7 +73,7 @@ class Pump:
         self.is_foreign = False
         self.deadline = math.inf  # for the background
         self._due = math.inf  # for whoever reads
-        self.machine = SessionMachine(name, _weakly(self._cast), known_at(address))
+        self.machine = SessionMachine(name, _weakly(self._cast), known_at(address), silence_s_max(address))
         self.lock = threading.RLock()  # a handler of a signal may find it held by its own thread
         self.guard = Guard(self.lock)
         self.state_listeners: list[Callable[[SessionState], object]] = []

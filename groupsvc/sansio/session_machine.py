@@ -68,6 +68,9 @@ Due = VoteDue | StateDue | MachineDue | DenialDue
 QUESTIONS_MAX = 100
 """A daemon that has not answered so many is stopped: it is not asked again before it does."""
 
+SILENT_QUESTIONS = 4
+"""A connection is given up for its silence only if so many were asked: who was stopped for a while has asked one."""
+
 UNTAKEN_MAX = 2 * REQUESTS_WAITING_MAX
 """Requests that it has not counted. Callers give up after their time, and what they asked for is kept all the same."""
 
@@ -93,13 +96,15 @@ class Chore(Protocol):
 class SessionMachine:
     """One session, from before it is opened until it is closed."""
 
-    def __init__(self, name: str, cast_hook: CastHook, numberings: Numberings | None = None) -> None:
+    def __init__(
+        self, name: str, cast_hook: CastHook, numberings: Numberings | None = None, silence_s_max: float = math.inf
+    ) -> None:
         self.name = name
         self.state = SessionState.SUSPENDED
         self.id = 0
         self.end_reason = ""
         self.refused: wire.Problem | None = None  # why the session was not even opened
-        self.is_hung_up = False  # the daemon knows this connection no longer: a new one is needed
+        self.is_hung_up = False  # the daemon knows this connection no longer, or is not heard on it: we need a new one
         self.outbox: list[wire.AnyClientRequest] = []
         self.due: deque[Due] = deque()
         self.members: dict[int, Membership] = {}
@@ -112,6 +117,7 @@ class SessionMachine:
         self.lease = Lease()
         self.chores: list[Chore] = []  # what recipes have to do in time
         self._cast_hook = cast_hook
+        self._silence_s_max = silence_s_max  # without an answer; then the connection is given up
         self._secret = b""
         self._proposals: notices.ProposalId | None = None  # what the numbers of requests are added to
         self._last_id = 1  # Hello is the first
@@ -122,6 +128,7 @@ class SessionMachine:
         self._is_on = False  # whether it was answered
         self._alive_at = math.inf
         self._give_up_at = math.inf
+        self._heard_at = -math.inf
         self._now = -math.inf
 
     @property
@@ -173,7 +180,7 @@ class SessionMachine:
 
     def received(self, messages: Sequence[wire.AnyClientReply], now: float, size: int = 0) -> None:
         """What came in one frame of ``size`` bytes."""
-        self._now = now
+        self._now = self._heard_at = now
         heard = self._heard
         heard.bytes += size
         for message in messages:
@@ -352,6 +359,7 @@ class SessionMachine:
         if now >= self._give_up_at:
             self.lose(f"the connection broke, and the daemon could not be reached again within {GRACE_S:g} s")
         if now >= self._alive_at:
+            self._look_for_silence()
             self._say_alive()
         if (now < self.lease.until) is not (self.state is SessionState.CONNECTED):
             self._look_at_the_lease()
@@ -361,6 +369,12 @@ class SessionMachine:
         if self.chores:
             for chore in [one for one in self.chores if now >= one.deadline]:
                 chore.tick(now)
+
+    def _look_for_silence(self) -> None:
+        """All that had come was read."""
+        since = max(self.lease.waits_since, self._heard_at)
+        if self.lease.questions >= SILENT_QUESTIONS and self._now - since >= self._silence_s_max:
+            self.is_hung_up = True
 
     def _say_alive(self) -> None:
         if not self._is_on:

@@ -6,6 +6,6 @@ fixtures are in ``groupsvc.testing.fixtures``; neither is imported here, so that
 
 from __future__ import annotations
 
-from .local_domain import DomainNotReady, LocalDomain
+from .local_domain import DaemonCrashed, DomainNotReady, LocalDomain
 
-__all__ = ["DomainNotReady", "LocalDomain"]
+__all__ = ["DaemonCrashed", "DomainNotReady", "LocalDomain"]

@@ -28,7 +28,8 @@ def domain_of_the_run() -> Iterator[LocalDomain]:
 
 
 @pytest.fixture
-def shared_domain(domain_of_the_run: LocalDomain) -> LocalDomain:
+def shared_domain(domain_of_the_run: LocalDomain) -> Iterator[LocalDomain]:
     """Three daemons that other tests have used before, all up."""
     domain_of_the_run.heal()
-    return domain_of_the_run
+    yield domain_of_the_run
+    domain_of_the_run.check_for_crashes()

@@ -52,6 +52,10 @@ class DomainNotReady(TimedOut):
     """The domain did not get where it was awaited; the text has what every daemon said last."""
 
 
+class DaemonCrashed(Failed):
+    """A daemon was ended by a signal that nobody had sent; the text has what it said last."""
+
+
 class LocalDomain:
     """Real daemons, one process each; a context manager, and started by entering it."""
 
@@ -88,6 +92,7 @@ class LocalDomain:
         self._ports: list[PortBlock] = []
         self._peer_addresses: dict[str, str] = {}
         self._nodes: dict[str, LocalNode] = {}
+        self._removed: list[LocalNode] = []
         self._undertaker: Undertaker | None = None
         self._remote_addresses: dict[str, str] = {}
         planned = [*self._first_names, *(f"n{nodes + number}" for number in range(1, SPARE_KEYS + 1))]
@@ -139,6 +144,8 @@ class LocalDomain:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+        if error is None:
+            self.check_for_crashes()
 
     # --- Who is there -----------------------------------------------------------------------------------
 
@@ -263,9 +270,22 @@ class LocalDomain:
                 node.start()
         self.wait_until_up()
 
+    def check_for_crashes(self) -> None:
+        """``DaemonCrashed`` if a daemon did, since this was asked last; also if it was started again since."""
+        nodes = [*self._nodes.values(), *self._removed]
+        for node in nodes:
+            node.look_for_crash()
+        crashes = [node.crash for node in nodes if node.crash]
+        for node in nodes:
+            node.crash = ""
+        if crashes:
+            raise DaemonCrashed("\n".join(crashes))
+
     def remove(self, name: str) -> None:
         """End the daemon and forget it here; the others remember it as down."""
-        self._node(name).stop()
+        node = self._node(name)
+        node.stop()
+        self._removed.append(node)
         del self._nodes[name]
 
     def add(self, name: str, *, wait: bool = True, settings: Mapping[str, Setting] | None = None) -> None:

@@ -29,6 +29,9 @@ Setting = str | int | float | bool | list[str] | Table | tuple[Table, ...]
 STOP_WAIT_S = 3.0
 """How long a daemon may take to end by itself after SIGTERM."""
 
+CRASHES = frozenset({signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE})
+"""Nobody sends these. A library in C ends a process with them, and no line of Python sees it coming."""
+
 STATUS_WAIT_S = 1.0
 """A daemon answers a status from its memory; one that takes longer counts as not answering."""
 
@@ -39,6 +42,7 @@ class LocalNode:
     def __init__(self, name: str, directory: Path, undertaker: Undertaker, settings: Mapping[str, Setting]) -> None:
         self.name = name
         self.paused = False
+        self.crash = ""  # the last words of a daemon that crashed, also if it runs again
         self._undertaker = undertaker
         self._process: subprocess.Popen[bytes] | None = None
         self._in_grave = True
@@ -152,8 +156,15 @@ class LocalNode:
     def _bury(self) -> None:
         """Tell the undertaker once that this process has ended, also if it ended by itself."""
         if self._process is not None and not self._in_grave:
+            self.look_for_crash()
             self._undertaker.dead(self._process.pid)
             self._in_grave = True
+
+    def look_for_crash(self) -> None:
+        """See whether it has crashed, and keep what it said."""
+        code = self.exit_code
+        if code is not None and -code in CRASHES and not self._in_grave:
+            self.crash = f"{self.name} was ended by {signal.Signals(-code).name}; it said last:\n{self.last_lines()}"
 
     # --- What it says -----------------------------------------------------------------------------------
 

@@ -25,10 +25,11 @@ CONFIG_VALUE_BYTES_MAX = 64 * 1024
 TIMEOUT_S_MAX = 3600.0
 """No request waits longer in a daemon; who wants to wait for ever asks again."""
 
-HEARTBEAT_MS = 1_000
-HEARTBEAT_TIMEOUT_MS = 4_000
-"""A connection on which nothing came back for this long is given up by both ends: after a cut in the network TCP alone
-would go on waiting for minutes. Well above every pause that the protocol itself bridges."""
+KEEPALIVE_S = 1
+DEAD_LINK_MS = 4_000
+"""The kernel tries out a connection over which nothing comes, so often, and ends one whose other end has acknowledged
+nothing for so long: after a cut in the network it would go on for minutes. Well above every pause that the protocol
+itself bridges. ZeroMQ's own heartbeats must not be used: they end the process (``drivers/dead_links.py``)."""
 
 # --- Sessions and groups ---
 

@@ -13,8 +13,12 @@ import msgspec
 from .client_forms import ClientReply, ClientRequest
 from .kinds import Kind
 
-LinkState = Literal["connected", "connecting", "broken", "refused", "not let in"]
-"""connecting: nobody has answered yet, and nobody has refused, as behind a firewall that drops."""
+LinkState = Literal["connected", "connecting", "broken", "refused", "not let in", "not listed"]
+"""connecting: nobody has answered yet, and nobody has refused, as behind a firewall that drops. not listed: the other
+end does not know our key, and says so; not let in: who is there has another key, or none, or was just ending."""
+
+BARRED = "the key of this node was revoked, or never listed, at"
+"""How the trouble of a node begins that nobody lets in."""
 
 
 class LinkFinding(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):

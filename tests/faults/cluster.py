@@ -175,6 +175,9 @@ class Cluster(LocalDomain):
         with self._lock:
             return list(self._lines)
 
+    def check_for_crashes(self) -> None:
+        """How daemons may end is judged by the run (``endings.py``), which goes into the ledger either way."""
+
     def look_who_ended(self) -> list[Ended]:
         """Daemons that have ended by themselves, up to now: whoever did that wants to know (``endings.py``)."""
         for name in self.names:

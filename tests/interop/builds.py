@@ -1,14 +1,16 @@
 """Builds of groupsvc side by side, for tests of upgrades.
 
-No version was released yet, so there is nothing older to install beside this one. A build here is a copy of this source
-tree in which the wire version is another one. It is what the rule of versions (``groupsvc/wire/versions.py``) asks of a
-release; that a real release keeps to the rule is for ``tests/golden/wire-N``.
+No version was released yet. For each wire version that there was, ``TAGGED`` names the first commit that wrote it; what
+was there then is built from the history of the repository, and must do in one domain with what there is today.
+
+Of versions that there are not yet a build is a copy of this source tree in which the wire version is another one. It is
+what the rule of versions (``groupsvc/wire/versions.py``) asks of a release.
 
 A build that reads version 2 knows a kind of message that version 1 does not have; one that writes version 2 has it in
 every frame. So a frame of version 2 that came to who only reads 1 could not be decoded, and a domain in which that
 happened would stand still.
 
-When there are releases, the newest one before this belongs into ``BUILDS``.
+When there are releases, these are what ``TAGGED`` names.
 """
 
 from __future__ import annotations
@@ -76,10 +78,42 @@ AFTER_NEXT = Build(2, 1, 2)
 FAR = Build(3, 2, 3)
 
 
-def made(build: Build, below: Path) -> Path:
+@attrs.frozen
+class Tagged:
+    """A build that there was."""
+
+    commit: str
+
+    @property
+    def name(self) -> str:
+        """Of its directory."""
+        return f"at-{self.commit}"
+
+
+TAGGED = {1: Tagged("1fd2411677ec5583fcbaa7776604e9cc469ac2d7")}
+"""By wire version: the first commit that wrote it."""
+
+
+def has_history(commit: str) -> bool:
+    """Whether this tree is a repository that goes back so far."""
+    return (
+        0
+        == subprocess.run(
+            ["git", "-C", ROOT, "cat-file", "-e", f"{commit}^{{commit}}"], stderr=subprocess.DEVNULL, check=False
+        ).returncode
+    )
+
+
+def made(build: Build | Tagged, below: Path) -> Path:
     """The source tree of a build, made if it is not there yet."""
     tree = below / build.name
     if tree.exists():
+        return tree
+    if isinstance(build, Tagged):
+        tree.mkdir()
+        archive = ["git", "-C", ROOT, "archive", build.commit, "groupsvc", "daemon/groupsvcd"]
+        packed = subprocess.run(archive, check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", tree], input=packed, check=True)
         return tree
     for package in ("groupsvc", "daemon/groupsvcd"):
         shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -126,7 +160,7 @@ class DomainOfBuilds(LocalDomain):
 
     node_class = NodeOfABuild
 
-    def install(self, name: str, build: Build) -> None:
+    def install(self, name: str, build: Build | Tagged) -> None:
         """The program that ``name`` has from its next start on."""
         node = self._node(name)
         assert isinstance(node, NodeOfABuild)

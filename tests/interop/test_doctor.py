@@ -52,6 +52,16 @@ def test_without_a_file_the_doctor_knows_that_a_domain_of_three_is_no_daemon_alo
         assert ["all 3 are up"] == found["nodes", "OK"]
 
 
+def test_the_doctor_does_not_take_the_file_of_one_node_for_that_of_another() -> None:
+    """It said of a daemon that runs well that nobody answers, and that it should be ended."""
+    with LocalDomain(nodes=3) as domain:
+        wait_until("all up", lambda: all(domain.status(name) is not None for name in domain.names))
+        ended = groupsvc(domain, "doctor", "--config", str(domain.directory / "n1.toml"))
+        expected = f"the file is that of n1, and the daemon at {domain.address('n2')} is n2"
+        assert expected in ended.stdout
+        assert "no daemon answers" not in ended.stdout
+
+
 def test_the_doctor_finds_what_is_wrong_with_a_domain() -> None:
     """From well to not at all: n4 dies, then the name server and another voter with it."""
     with LocalDomain(nodes=4, voters=3, keys=True) as domain:

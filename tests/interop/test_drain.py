@@ -10,7 +10,7 @@ import sys
 import threading
 
 import groupsvc
-from groupsvc import Cause, GroupAttributes, Left, Message, Phases
+from groupsvc import Cause, GroupAttributes, Left, Message, Phases, Proposed
 from groupsvc.testing import LocalDomain
 
 PATIENCE_S = 20.0
@@ -95,9 +95,10 @@ def test_a_program_is_told_why_and_a_late_one_where_to_go(local_domain: LocalDom
     domain = local_domain
     with domain.connect("n1") as waiting, domain.connect("n2") as voting:
         first = waiting.join("slow", attributes=SLOW)
-        voting.join("slow", attributes=SLOW)
+        second = voting.join("slow", attributes=SLOW, events=True)
         proposing = threading.Thread(target=_propose, args=(first,))
         proposing.start()
+        assert any(isinstance(event, Proposed) for event in second.events(timeout=PATIENCE_S)), "it is being voted on"
         os.kill(domain.pid("n1"), signal.SIGUSR2)
         assert "n1 is being drained and begins nothing new: use the daemon of another node" in _refusal(domain, "n1")
         proposing.join(PATIENCE_S)

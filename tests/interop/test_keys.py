@@ -214,7 +214,7 @@ def test_a_node_with_a_key_that_is_not_listed_stays_outside(keyed: LocalDomain) 
     keyed.add("n9", wait=False)
     try:
         keyed.wait_until(lambda: "stranger: " in keyed.logs("n1"), "n1 refused it")
-        keyed.wait_until(lambda: "not let in: " in keyed.logs("n9"), "n9 said why it is outside")
+        keyed.wait_until(lambda: "not listed: " in keyed.logs("n9"), "n9 said why it is outside")
         assert "n9" not in known_to(keyed, "n1")
     finally:
         keyed.remove("n9")

@@ -15,7 +15,7 @@ from groupsvc.cli import main
 from groupsvc.cli.exit_codes import ExitCode
 from groupsvc.drivers.connection import DaemonConnection
 from groupsvc.errors import Failed, GroupServiceError, OutcomeUnknown, StaleVersion
-from groupsvc.testing import DomainNotReady, LocalDomain
+from groupsvc.testing import DaemonCrashed, DomainNotReady, LocalDomain
 
 
 def test_three_daemons_form_a_domain_with_one_name_server(shared_domain: LocalDomain) -> None:
@@ -234,3 +234,23 @@ def _wait_for_line(domain: LocalDomain, name: str, *wanted: str) -> None:
         return status is not None and any(node.name == name and node.status in wanted for node in status.nodes)
 
     domain.wait_until(listed, f"{name} is listed as {' or '.join(wanted)}")
+
+
+def test_a_daemon_that_crashed_is_told_also_if_it_was_started_again() -> None:
+    """A library in C aborts it, a test restarts all that do not run, and nobody would ever know."""
+
+    def story() -> None:
+        with LocalDomain(nodes=1) as domain:
+            os.kill(domain.pid("n1"), signal.SIGABRT)
+            domain.wait_until(lambda: domain.exit_code("n1") is not None, "it has ended")
+            domain.heal()
+
+    with pytest.raises(DaemonCrashed, match="n1 was ended by SIGABRT"):
+        story()
+
+
+def test_who_is_killed_has_not_crashed() -> None:
+    with LocalDomain(nodes=1) as domain:
+        domain.kill("n1")
+        domain.check_for_crashes()
+        domain.heal()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from contextlib import ExitStack
 
 import pytest
@@ -17,6 +18,8 @@ from .programs import Program
 PROCESSES = 4
 EACH = 50
 SESSIONS = PROCESSES * EACH
+SETTLED_S = 1.0
+"""Connections are tried anew after 0.2 s at most."""
 PATIENCE_S = 60.0
 """For all of it together; it takes about ten seconds on a quiet machine."""
 
@@ -62,7 +65,7 @@ print("closed", flush=True)
 def test_two_hundred_sessions_join_vote_speak_and_leave_without_a_trace(local_domain: LocalDomain) -> None:
     """One order for all of them, one vote of each in the ballot, and then the daemon has what it had before."""
     address, name = local_domain.address("n1"), "crowd"
-    before = {node: opened_by(local_domain.pid(node)) for node in local_domain.names}
+    before = {node: settled(local_domain.pid(node)) for node in local_domain.names}
     with ExitStack() as stack:
         session = stack.enter_context(local_domain.connect("n2", default_timeout=PATIENCE_S))
         attributes = GroupAttributes(state_phases=Phases.N, time_limit=PATIENCE_S)
@@ -124,6 +127,16 @@ def test_one_too_many_is_told_the_limit_by_its_name_and_harms_nobody() -> None:
 def opened_by(pid: int) -> tuple[int, int]:
     """How many descriptors and threads a process has."""
     return len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task"))
+
+
+def settled(pid: int) -> tuple[int, int]:
+    """The same, when all nodes have connected to one another: a domain is up before that."""
+    found, since = opened_by(pid), time.monotonic()
+    while time.monotonic() < since + SETTLED_S:
+        time.sleep(0.05)
+        if (now := opened_by(pid)) != found:
+            found, since = now, time.monotonic()
+    return found
 
 
 def has_no_more_than(before: tuple[int, int], pid: int) -> bool:

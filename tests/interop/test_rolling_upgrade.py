@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 from groupsvc.wire import versions
-from tests.interop.builds import AFTER_NEXT, FAR, NEXT, TODAY, Build, DomainOfBuilds
+from tests.interop.builds import AFTER_NEXT, FAR, NEXT, TAGGED, TODAY, Build, DomainOfBuilds, Tagged, has_history
 from tests.interop.load import PATIENCE_S, Load
 
 
@@ -24,7 +24,7 @@ def domain() -> Iterator[DomainOfBuilds]:
         yield made
 
 
-def replaced(domain: DomainOfBuilds, name: str, build: Build) -> None:
+def replaced(domain: DomainOfBuilds, name: str, build: Build | Tagged) -> None:
     """As docs/OPERATIONS.md says: drain the node, start it with the other program, wait until it is in."""
     os.kill(domain.pid(name), signal.SIGUSR2)
     domain.wait_until(lambda: not domain.runs(name), f"{name} is drained", timeout=PATIENCE_S)
@@ -33,11 +33,11 @@ def replaced(domain: DomainOfBuilds, name: str, build: Build) -> None:
     domain.restart(name)
 
 
-def test_a_domain_is_upgraded_by_two_releases_and_rolled_back_under_load(domain: DomainOfBuilds) -> None:
-    """Every message that was certain is there, once and in one order, and no frame was refused by anybody."""
+def goes_through(domain: DomainOfBuilds, *builds: Build | Tagged) -> None:
+    """Node by node from one to the next; every message that was certain is there, once, and no frame was refused."""
     load = Load.on(domain)
     try:
-        for build in (NEXT, AFTER_NEXT, NEXT, TODAY):
+        for build in builds:
             for name in domain.names:
                 replaced(domain, name, build)
                 load.wait_for_more(domain)
@@ -46,6 +46,24 @@ def test_a_domain_is_upgraded_by_two_releases_and_rolled_back_under_load(domain:
     for name in domain.names:
         for event in ("wire version", "bad frame", "suspended", "halted"):
             assert event not in domain.logs(name)
+
+
+def test_a_domain_is_upgraded_by_two_releases_and_rolled_back_under_load(domain: DomainOfBuilds) -> None:
+    goes_through(domain, NEXT, AFTER_NEXT, NEXT, TODAY)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("version", TAGGED)
+def test_a_domain_of_the_first_build_of_a_wire_version_goes_to_that_of_today_and_back(
+    domain: DomainOfBuilds, version: int
+) -> None:
+    """What was written then is read today, and the other way round: a version does not change (docs/PROTOCOL.md)."""
+    then = TAGGED[version]
+    if not has_history(then.commit):
+        pytest.skip(f"the history of the repository missing: git fetch --unshallow ({then.commit[:7]})")
+    for name in domain.names:
+        replaced(domain, name, then)
+    goes_through(domain, TODAY, then)
 
 
 def refused(domain: DomainOfBuilds, name: str) -> str:

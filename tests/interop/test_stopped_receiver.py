@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from groupsvc.drivers import dead_links
 from groupsvc.testing.loopback_ports import PortBlock
 from groupsvc.wire.limits import FRAME_BYTES_USUAL
 from groupsvcd.core.peer_messages import topic_of
-from groupsvcd.io import clocks, sockets
+from groupsvcd.io import clocks
 from groupsvcd.io.complaints import Complaints
 from groupsvcd.io.peers import Peers
 from groupsvcd.io.sockets import new_context
@@ -37,12 +38,13 @@ READER = """
 import sys, zmq
 sys.path[:0] = {paths!r}
 from groupsvcd.io.sockets import new_context
-from groupsvcd.io import clocks, sockets
+from groupsvc.drivers import dead_links
+from groupsvcd.io import clocks
 from groupsvcd.io.complaints import Complaints
 from groupsvcd.io.peers import Peers
 from groupsvcd.io.watch import Watch
 
-sockets.HEARTBEAT_TIMEOUT_MS = {give_up_ms}
+dead_links.DEAD_LINK_MS = {give_up_ms}
 name, voters = sys.argv[1], dict(part.split("=") for part in sys.argv[2:])
 peers = Peers(
     new_context(), node=name, address=voters[name], voters=voters, watch=Watch(), clock=clocks.now,
@@ -113,7 +115,7 @@ class Three:
 
 @pytest.fixture
 def three(monkeypatch: pytest.MonkeyPatch) -> Iterator[Three]:
-    monkeypatch.setattr(sockets, "HEARTBEAT_TIMEOUT_MS", GIVE_UP_MS)
+    monkeypatch.setattr(dead_links, "DEAD_LINK_MS", GIVE_UP_MS)
     blocks = {name: PortBlock() for name in "abc"}
     made = Three({name: block.address for name, block in blocks.items()})
     yield made

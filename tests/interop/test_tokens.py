@@ -241,6 +241,10 @@ def test_a_key_that_was_enrolled_is_taken_off_the_list(keyed: LocalDomain, tmp_p
             assert "key" == json.loads(done.stdout)["revoked"]
             keyed.wait_until(lambda: not any("gone" in listed(keyed, name) for name in keyed.names), "all know")
             keyed.wait_until(lambda: not is_up(keyed, "gone"), "it is not heard any more")
+            own, told = f"ipc://{tmp_path}/s", "trouble: the key of this node was revoked, or never listed, at n"
+            keyed.wait_until(lambda: told in typed("status", "--address", own).stdout, "it knows why")
+            assert "not listed: n" in (tmp_path / "log").read_text()
+            assert "enrol it anew with a token" in typed("doctor", "--address", own).stdout
         public = Keys.read(tmp_path / "gone.key").public
         with daemon(tmp_path / "gone.toml"):
             refusal = f"audit key_refused who={public!r}"

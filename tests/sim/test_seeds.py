@@ -232,9 +232,20 @@ def test_who_gave_up_for_another_reason_is_not_named() -> None:
     assert () == run_plan(draw(400161))[1].failures
 
 
+def test_a_late_answer_does_not_bring_back_a_group_that_has_ended() -> None:
+    """V4, L1, B4: two had it formed on one node, which ended it, and then was told that the second had (500149)."""
+    assert () == run_plan(draw(500149))[1].failures
+
+
 def test_nobody_is_killed_when_everything_is_healed() -> None:
     """V7. It was the simulator: a kill that waited for the end of a write came when its nemesis had ended (345228)."""
     assert () == run_plan(draw(345228))[1].failures
+
+
+@pytest.mark.parametrize("seed", [520519, 522193, 522506])
+def test_nobody_is_drained_when_everything_is_healed(seed: int) -> None:
+    """B2, V7. It was the simulator: a node stood still when it was to be drained, and began when all was healed."""
+    assert () == run_plan(draw(seed))[1].failures
 
 
 def test_a_session_in_its_grace_is_waited_for() -> None:

@@ -40,6 +40,14 @@ def unfinished(text: str) -> str | None:
     return None
 
 
+def heartbeats(text: str) -> str | None:
+    """Where ZeroMQ's heartbeats are set, or None."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("HEARTBEAT"):
+            return f"line {node.lineno} has heartbeats, which abort the process: see groupsvc/drivers/dead_links.py"
+    return None
+
+
 def mocks(text: str) -> str | None:
     """Where a mock is used instead of the fakes we ship, or None."""
     for node in ast.walk(ast.parse(text)):

@@ -11,7 +11,12 @@ from tests.tidy.source_tree import SourceFile, package_files, script_files
 
 Rule = Callable[[str], str | None]
 
-FOR_EVERY_FILE: list[Rule] = [house_rules.too_long, house_rules.tells_no_story, house_rules.unfinished]
+FOR_EVERY_FILE: list[Rule] = [
+    house_rules.too_long,
+    house_rules.tells_no_story,
+    house_rules.unfinished,
+    house_rules.heartbeats,
+]
 WHERE_SLEEPING_IS_FAIR = ("tests/interop/", "tests/faults/", "examples/", "bench/")
 
 
@@ -40,6 +45,7 @@ PLANTED: dict[str, tuple[Rule, str]] = {
     "undone": (house_rules.unfinished, "x = 1  # " + "TO" + "DO later\n"),
     "broken": (house_rules.unfinished, "# FIX" + "ME: wrong\n"),
     "marked": (house_rules.unfinished, "# " + "X" * 3 + "\n"),
+    "heartbeat": (house_rules.heartbeats, "import zmq\nsocket.setsockopt(zmq.HEARTBEAT_IVL, 1)\n"),
     "mock": (house_rules.mocks, "from unittest import mock\n"),
     "mock inside": (house_rules.mocks, "from unittest.mock import patch\n"),
     "mock whole": (house_rules.mocks, "import unittest.mock\n"),

@@ -109,6 +109,7 @@ def _judge_nodes(config: Config, note: Note) -> None:
     listed = config.node_keys.get(config.node)
     if listed and config.keys is not None and config.keys.public not in listed:
         text = (
-            f"is not the public key in {config.key_file}, {config.keys.public}: the others would not let this node in"
+            f"does not have the key in {config.key_file}, {config.keys.public}: list it too, or take another key_file"
         )
+        text += "; others whose files say the same do not let this node in"
         note(f"node_keys.{config.node}", text)

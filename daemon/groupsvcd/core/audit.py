@@ -8,6 +8,9 @@ What somebody chooses for himself is no part of what is counted by. A stranger c
 strangers are counted as one, whatever their lines show. And where more principals come than can be counted apart, those
 that come last are counted as one, and nobody's count begins anew before its second is over. (Of who is forgotten then
 nobody is told what was missed; so many principals have to be let in first.)
+
+A node whose key was revoked, and that still runs, shows it five times a second for as long as it runs. The same thing
+shown again is recorded once a minute.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from typing import Any
 RECORDS_PER_S = 10
 REMEMBERED_MAX = 1_000
 """Kinds and principals that are counted apart at a time."""
+
+SHOWN_AGAIN_S = 60.0
 
 ANYBODY = ""
 """Who is counted together with all others of whom the same is true: strangers, and who finds no room of his own."""
@@ -32,6 +37,7 @@ class Audit:
         self._clock, self._write = clock, write
         self._counts: dict[tuple[str, str], tuple[float, int]] = {}  # since when, how many
         self._tidied_at = float("-inf")
+        self._shown: dict[tuple[str, str], tuple[float, int]] = {}  # until when it is known, how often it came again
 
     def record(self, op: str, who: str, **args: Any) -> None:
         """Something happened that ``who`` did, or wanted: a principal, which nobody becomes by saying so."""
@@ -39,7 +45,16 @@ class Audit:
 
     def record_stranger(self, op: str, shown: str, **args: Any) -> None:
         """The same of somebody who is nobody here yet; ``shown`` is what he came with."""
-        self._record(op, ANYBODY, shown, args)
+        now, again = self._clock(), 0
+        if shown:
+            until, again = self._shown.get((op, shown), (now, 0))
+            if now < until:
+                self._shown[op, shown] = until, again + 1
+                return
+            if len(self._shown) >= REMEMBERED_MAX:
+                self._shown.clear()
+            self._shown[op, shown] = now + SHOWN_AGAIN_S, 0
+        self._record(op, ANYBODY, shown, {**args, **({"again": again} if again else {})})
 
     def _record(self, op: str, counted_as: str, who: str, args: dict[str, Any]) -> None:
         now = self._clock()

@@ -110,6 +110,7 @@ class Engine:
         self._stored_groups = {stream: log for stream, log in stored.streams.items() if stream != DOMAIN_STREAM}
         self.member.carried = self.groups.carried
         self.requests.formed = self.processes.adopt
+        self.requests.identity_of = lambda client: self.sessions.principal_of(client).identity
         self.voter: Voter | None = None
         if parameters.is_voter:
             self.voter = Voter(
@@ -377,7 +378,7 @@ class Engine:
             self.turn.reply(client, Statistics(message.id, parts))
         elif isinstance(message, LookUpAsk):
             if not message.form or self.sessions.has_room_to_form(client, message.id):
-                self.requests.on_look_up(client, message, self.sessions.principal_of(client).identity)
+                self.requests.on_look_up(client, message)
         elif isinstance(message, ConfigAsk):
             self.requests.on_config_ask(client, message)
         elif isinstance(message, ConfigSet):

@@ -13,7 +13,7 @@ A process whose connection has broken may come back to its session on another on
 its session has grace, and if it ends meanwhile that is told, too.
 
 Of a process on another machine nobody tells that it has ended. Its connection breaks with it; if the machine or the
-network is gone, ``HEARTBEAT_TIMEOUT_MS`` later. So its session lasts until its grace is over.
+network is gone, ``DEAD_LINK_MS`` later. So its session lasts until its grace is over.
 
 At the tcp address a key is asked for (``keys.py``), if the daemon has one; at the Unix socket the file's mode decides.
 Who is at the other end is found out once, at Hello (``principals.py``), and told to the engine. The routing id by which
@@ -182,7 +182,9 @@ class Clients:
         ] = {}  # whose processes are watched without a connection; until when
         self._strangers = Strangers(clock, complaints, clients_max)
         self._outbox: Outbox[int, AnyClientReply] = Outbox(REPLY_CODEC, clock, self._too_large)
-        self.router = sockets.new_socket(context, zmq.ROUTER, send_queue=queue_frames)
+        self.router = sockets.new_socket(
+            context, zmq.ROUTER, send_queue=queue_frames, receive_queue=sockets.CLIENT_RECEIVE_QUEUE_FRAMES
+        )
         self.router.setsockopt(zmq.ROUTER_MANDATORY, 1)
         self._monitor = sockets.monitor(self.router, CONNECTION_EVENTS)
         watch.add(sockets.fd_of(self._monitor), self._connections_changed)
@@ -190,7 +192,6 @@ class Clients:
             sockets.bind(self.router, address, mode=SOCKET_MODE)
             self._bound = address
             if listen:  # what is set from here on is not for the Unix socket
-                sockets.set_heartbeat(self.router)
                 if keys is not None:
                     curve.serve(self.router, keys, CLIENTS)
                 sockets.bind(self.router, listen)

@@ -6,9 +6,10 @@ answer here is no, or what libzmq marks every frame of that connection with from
 a frame is only a claim; this one is proven.
 
 There are two doors: ``NODES`` for daemons, ``CLIENTS`` for programs of other machines. The same key may be known at one
-and unknown at the other. Frames of programs are marked with the name that the key has in the configuration. Those of
-daemons are marked with the key itself, for a connection outlives the list it was let in by: B's key is taken off and B
-is listed with another one, and who has the old key still has its connection.
+and unknown at the other. The door for daemons has a side entrance, ``MULTICASTS``, for the same keys. Frames of
+programs are marked with the name that the key has in the configuration. Those of daemons are marked with the key
+itself, for a frame may have been under way while the list was changed: B's key is taken off and B is listed with
+another one, and what comes with the old key is not from B.
 
 Nothing waits here: a question is answered in the loop of the daemon, from a table. While the loop does something else,
 who connects waits. The handler must exist before the first door is opened.
@@ -31,15 +32,17 @@ from .sockets import NOBLOCK, Context
 from .watch import Watch
 
 NODES = "nodes"
+MULTICASTS = "multicasts"
 CLIENTS = "clients"
 ZAP_ADDRESS = "inproc://zeromq.zap.01"
 ZAP_VERSION = b"1.0"
 QUESTION_PARTS = 7
 WELCOME = b"200"
 NOT_NOW = b"300"
-"""Cut off without a word. A node tries again, and gets in when its key has been listed."""
+"""Cut off without a word, as at the side entrance: a ZeroMQ socket tries again, and gets in when its key is listed."""
 NEVER = b"400"
-"""Cut off with a word. A program is told that its key is refused; a ZeroMQ socket that was told so gives up."""
+"""Cut off with a word: a program, or a node, is told that its key is not listed. A ZeroMQ socket that was told so gives
+up; the library and the daemon know that, and begin again."""
 
 Names = Mapping[str, tuple[str, ...]]
 
@@ -94,7 +97,8 @@ class Doorkeeper:
         if len(question) != QUESTION_PARTS or question[0] != ZAP_VERSION or question[5] != b"CURVE":
             self._audit.record_stranger("key_refused", "", why="no key")
             return [ZAP_VERSION, number, NEVER, b"keys are asked for here", b"", b""]
-        _, _, door, address, _, _, key = question
+        _, _, asked_at, address, _, _, key = question
+        door = NODES.encode() if asked_at == MULTICASTS.encode() else asked_at
         name = self._names.get(door, {}).get(key)
         if name is None:
             door_name, where = door.decode(errors="replace"), address.decode(errors="replace")
@@ -102,7 +106,7 @@ class Doorkeeper:
             self._audit.record_stranger("key_refused", shown, why="not listed", door=door_name, peer=where)
             text = f"{shown}, from {where}, is none of the keys of"
             self._complaints.note("stranger", f"{text} [{'client' if door == CLIENTS.encode() else 'node'}_keys]")
-            return [ZAP_VERSION, number, NOT_NOW if door == NODES.encode() else NEVER, b"not listed", b"", b""]
+            return [ZAP_VERSION, number, NEVER if asked_at == door else NOT_NOW, b"not listed", b"", b""]
         who, where = f"key:{name.decode()}", address.decode(errors="replace")
         self._audit.record("key_admitted", who, door=door.decode(), peer=where)
         return [ZAP_VERSION, number, WELCOME, b"", z85.encode(key) if door == NODES.encode() else name, b""]

@@ -20,17 +20,23 @@ How much a peer that does not read may cost (C was stopped, and A goes on sendin
     C's part of A's XPUB the same                       32 MiB
     in all                                              64 MiB
 
-After ``HEARTBEAT_TIMEOUT_MS`` the connection is given up and all of it is free again.
+When C has not taken anything for ``DEAD_LINK_MS`` the kernel ends the connection, and all of it is free again; over ipc
+when C ends.
 
 With keys (``keys.py``) both endpoints let in only nodes that are listed, and A expects B's key where it connects to B.
 A frame that comes over a connection of B and says that it is from C is dropped. While B changes its key two are listed;
 which of them it has, A finds out by trying. Whose a connection is, is looked up by its key for every frame, in the list
-as it is then: a key that was revoked is nobody's, also when its node is listed again with another one. From the
-multicasts it is put out (``publisher.py``).
+as it is then: a key that was revoked is nobody's, also when its node is listed again with another one. Its connections
+are ended at both ports, and how many there may be of each key is limited (``gate.py``).
+
+A node whose key A does not list is told so where it connects to A's ROUTER, so that it can tell its people. A socket of
+ZeroMQ that was told that gives up; here it is made to try again. At the XPUB nobody is told anything, for there nobody
+would notice.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Container, Mapping
 
 import attrs
@@ -38,18 +44,19 @@ import zmq
 
 from groupsvc.drivers import curve
 from groupsvc.wire.frames import claimed_sender
-from groupsvc.wire.limits import FRAME_BYTES_USUAL
+from groupsvc.wire.limits import FRAME_BYTES_MAX, FRAME_BYTES_USUAL
 from groupsvc.wire.survey_messages import LinkState
 
 from ..core.peer_messages import DOMAIN_TOPIC, TOPIC_BYTES
 from . import sockets
 from .addresses import multicast_address, problem_with_peer_address
 from .complaints import Complaints
-from .keys import NODES, Names, PeerKeys, let_in_as
+from .gate import Gate
+from .keys import MULTICASTS, NODES, Names, PeerKeys
 from .large_frames import LargeFrames
 from .probes import Probes
 from .publisher import Publisher
-from .sockets import NOBLOCK, Context, Socket, has_more
+from .sockets import NOBLOCK, PEER_RECEIVE_QUEUE_FRAMES, Context, Socket, has_more
 from .subscribers import Subscribers
 from .watch import Watch
 
@@ -57,6 +64,16 @@ DEALER_EVENTS = int(zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSH
 
 KEY_TRIAL_S = 0.2
 """So long one of two keys of a peer is tried before the other one is: what ZeroMQ waits between two connections."""
+
+NOT_LISTED = 400
+"""What the other end says of our key, if it says anything (``keys.py``)."""
+NOT_LISTED_AGAIN_S = 0.2
+"""So long after it has said so it is asked again: as often as ZeroMQ would."""
+
+BYTES_PER_ROUND = FRAME_BYTES_MAX
+"""From each source: after so much it is the turn of the others."""
+
+FORGOTTEN_PER_SEND = 16
 
 SETTLING_S = 1.0
 """A link that does not stand after this is told as one that does not."""
@@ -152,21 +169,24 @@ class Peers:
         self.is_empty = True
         self._tell_refused = refused
         self.probes = Probes(watch, clock, self._refused)
-        self.router = sockets.new_socket(context, zmq.ROUTER, send_queue=queue_frames)
-        self.router.setsockopt(zmq.ROUTER_MANDATORY, 1)
-        self.publisher = Publisher(
-            context, address=multicast_address(address), send_queue=queue_frames, clock=clock, complaints=complaints
+        self._again: dict[str, float] = {}  # who does not list our key, and when to ask again
+        is_listed = None if keys is None else self._is_listed
+        self.router = sockets.new_socket(
+            context, zmq.ROUTER, send_queue=queue_frames, receive_queue=PEER_RECEIVE_QUEUE_FRAMES
         )
-        self.subscriber = sockets.new_socket(context, zmq.SUB, send_queue=queue_frames)
+        self.router.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        self._gate = Gate(self.router, port=address, watch=watch, complaints=complaints, is_listed=is_listed)
+        self.publisher = Publisher(
+            context, address=multicast_address(address), send_queue=queue_frames, watch=watch, complaints=complaints,
+            is_listed=is_listed,
+        )  # fmt: skip
+        self.subscriber = sockets.new_subscriber(context)
         self.subscriber.setsockopt(zmq.SUBSCRIBE, DOMAIN_TOPIC)
-        sockets.set_heartbeat(self.subscriber)
         self._apart: Subscribers | None = None  # with keys, instead of the one for all
         if keys is not None:
-            for listening in (self.router, self.publisher.socket):
-                curve.serve(listening, keys.own, NODES)
-            self._apart = Subscribers(
-                context, own=keys.own, watch=watch, send_queue=queue_frames, first_topic=DOMAIN_TOPIC
-            )
+            curve.serve(self.router, keys.own, NODES)
+            curve.serve(self.publisher.socket, keys.own, MULTICASTS)
+            self._apart = Subscribers(context, own=keys.own, watch=watch, first_topic=DOMAIN_TOPIC)
         try:
             sockets.bind(self.router, address)
             self._bound.append(address)
@@ -203,6 +223,10 @@ class Peers:
             if peer.state != "connecting" or peer.made_at <= settled
         }
 
+    def barred_by(self) -> list[str]:
+        """The voters that do not list the key of this node."""
+        return sorted(node for node in self._voters if node in self._peers and self._peers[node].state == "not listed")
+
     def totals(self) -> PeerStatistics:
         """All of it; sums only ever grow, also when a link is dropped."""
         links = self.statistics()
@@ -237,9 +261,7 @@ class Peers:
                 return
             key = peer.key  # as its multicasts are heard
             self._hang_up(node, peer)
-        dealer = sockets.new_socket(self._context, zmq.DEALER, send_queue=self._queue_frames, receive_queue=1)
-        dealer.setsockopt(zmq.IMMEDIATE, 1)
-        sockets.set_heartbeat(dealer)
+        dealer = sockets.new_dealer(self._context, send_queue=self._queue_frames)
         monitor = sockets.monitor(dealer, DEALER_EVENTS)
         self._peers[node] = _Peer(address, dealer, monitor, LargeFrames(dealer), key, made_at=self._clock())
         self._watch.add(sockets.fd_of(monitor), lambda: self._connection_changed(node, monitor))
@@ -266,8 +288,9 @@ class Peers:
             return
         before, self._keys = self._keys.nodes, attrs.evolve(self._keys, nodes=nodes)
         owners_before, self._owners = self._owners, _owners(nodes)
-        if owners_before.keys() - self._owners.keys():
-            self.publisher.cut_all()
+        for key in owners_before.keys() - self._owners.keys():
+            self._gate.cut(key)
+            self.publisher.cut(key)
         for node, peer in list(self._peers.items()):
             expected, keys = before[node][peer.key], nodes.get(node, ())
             if not keys:
@@ -313,12 +336,20 @@ class Peers:
                 has_room = peer.large.send(frame)
         except zmq.Again:
             has_room = False
+            self._forget_what_came_back(node, peer)
         if has_room:
             peer.sent += 1
             peer.sent_bytes += len(frame)
         else:
             peer.dropped += 1
         return has_room
+
+    def _forget_what_came_back(self, node: str, peer: _Peer) -> None:
+        """Nobody answers over a DEALER. If somebody did, libzmq sees no end of that connection before it is read."""
+        with contextlib.suppress(zmq.Again):
+            for _ in range(FORGOTTEN_PER_SEND):
+                peer.dealer.recv(NOBLOCK, copy=False)
+                self._complaints.note("bad frame", f"{node} has answered over the connection on which it is spoken to")
 
     def multicast(self, frame: bytes) -> None:
         """Send to everybody who subscribes to the topic that stands before the frame; slow ones miss it."""
@@ -327,13 +358,13 @@ class Peers:
     # --- In ---------------------------------------------------------------------------------------------
 
     def receive(self, frames_max: int, ready: Container[object] = EVERYTHING) -> list[memoryview]:
-        """What has come, at most ``frames_max`` messages from each of the sources in ``ready``; then see ``is_empty``.
+        """What has come, from each of the sources in ``ready`` at most ``frames_max`` messages; then see ``is_empty``.
+
+        After ``BYTES_PER_ROUND`` it is enough from one, too.
 
         The frames are looks into the memory of libzmq, which is free again when they are forgotten.
         """
         found: list[memoryview] = []
-        if self.publisher.is_shut:
-            self.publisher.listen_again()
         if self._apart is not None:
             multicasts_read = self._receive_apart(found, frames_max, ready is EVERYTHING)
         else:
@@ -353,12 +384,15 @@ class Peers:
         self.publisher.read_subscriptions()
 
     def _receive_multicast(self, found: list[memoryview], frames_max: int) -> bool:
-        receive = self.subscriber.recv
+        receive, left = self.subscriber.recv, BYTES_PER_ROUND
         try:
             for _ in range(frames_max):
+                if left <= 0:
+                    return False
                 part = receive(NOBLOCK, copy=False)
+                left -= len(part)
                 if part.more:
-                    extra = sockets.drop_rest(self.subscriber)
+                    left, extra = 0, sockets.drop_rest(self.subscriber)  # of any size
                     self._complaints.note("bad frame", f"a multicast with {extra} parts too many")
                     continue
                 found.append(part.buffer[TOPIC_BYTES:])
@@ -380,20 +414,24 @@ class Peers:
             if self._is_true(node.encode(), frame):
                 found.append(frame)
 
-        self._apart.receive(frames_max, take, all_of_them=all_of_them)
+        self._apart.receive(frames_max, BYTES_PER_ROUND, take, all_of_them=all_of_them)
         return not self._apart.has_unread
 
     def _receive_direct(self, found: list[memoryview], frames_max: int) -> bool:
-        receive, before = self.router.recv, len(found)
+        receive, heard, before, left = self.router.recv, self._gate.heard, len(found), BYTES_PER_ROUND
         try:
             for _ in range(frames_max):
+                if left <= 0:
+                    return False
                 receive(NOBLOCK)  # the routing id, which a ROUTER puts before at least one part
                 part = receive(NOBLOCK, copy=False)
+                left -= len(part)
+                connection = heard(part)
                 if part.more:
-                    extra = sockets.drop_rest(self.router)
+                    left, extra = 0, sockets.drop_rest(self.router)  # of any size
                     self._complaints.note("bad frame", f"a message from a peer with {extra} parts too many")
                     continue
-                if self._keys is not None and not self._is_true(self._owners.get(let_in_as(part), b""), part.buffer):
+                if self._keys is not None and not self._is_true(self._owners.get(connection.key, b""), part.buffer):
                     continue
                 found.append(part.buffer)
                 if len(found) == before + 1 and not has_more(self.router):
@@ -401,6 +439,9 @@ class Peers:
         except zmq.Again:
             return True
         return False
+
+    def _is_listed(self, key: str) -> bool:
+        return key in self._owners
 
     def _is_true(self, proven: bytes, frame: memoryview) -> bool:
         """Whether a frame is from whom it says; ``proven``: whose key its connection has, b"" if nobody's."""
@@ -414,20 +455,40 @@ class Peers:
     # --- Connections ------------------------------------------------------------------------------------
 
     def _connection_changed(self, node: str, monitor: Socket) -> None:
-        for event, _ in sockets.monitor_events(monitor):
+        for event, value in sockets.monitor_events(monitor):
             peer = self._peers.get(node)
             if peer is None or peer.monitor is not monitor:
                 return
             if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 peer.state = "connected"
+                self._again.pop(node, None)
                 self.probes.forget(node)
+            elif event == zmq.EVENT_HANDSHAKE_FAILED_AUTH and value == NOT_LISTED:
+                peer.state = "not listed"
+                self._again[node] = self._clock() + NOT_LISTED_AGAIN_S
+                text = f"{node} does not list the key of this node: it was never listed there, or is not any more"
+                self._complaints.note("not listed", text)
             elif event & curve.HANDSHAKE_FAILED:
                 peer.state = "not let in"
                 self._not_admitted(node, peer)
             else:
-                if peer.state in ("connected", "connecting"):
+                if peer.state in ("connected", "connecting") or event == zmq.EVENT_CLOSED:
                     peer.state = "broken"
                 self.probes.connection_broke(node, peer.address)
+
+    @property
+    def deadline(self) -> float:
+        """When ``run`` has something to do."""
+        return min(self.probes.deadline, *self._again.values()) if self._again else self.probes.deadline
+
+    def run(self) -> None:
+        """Knock where a connection broke, and where our key was not listed."""
+        self.probes.run()
+        for node in [node for node, at in self._again.items() if at <= self._clock()]:
+            del self._again[node]
+            peer = self._peers[node]
+            peer.dealer.disconnect(peer.address)
+            peer.dealer.connect(peer.address)
 
     def _refused(self, node: str) -> None:
         peer = self._peers.get(node)
@@ -442,10 +503,8 @@ class Peers:
         keys, now = self._keys.nodes[node], self._clock()
         if now < peer.tried_since + KEY_TRIAL_S:
             return
-        text = (
-            f"who is at {peer.address} has not the key of {node} in [node_keys], or does not list the one of this node"
-        )
-        self._complaints.note("not let in", f"{text} (or it was just ending)")
+        text = f"who is at {peer.address} has not the key of {node} in [node_keys] (or it was just ending)"
+        self._complaints.note("not let in", text)
         if len(keys) == 1:
             return
         peer.tried_since = now
@@ -455,6 +514,7 @@ class Peers:
         """Connect anew, to who has this one of the keys of ``node``."""
         assert self._keys is not None
         peer.key = key
+        self._again.pop(node, None)
         peer.dealer.disconnect(peer.address)
         curve.expect(peer.dealer, self._keys.nodes[node][key])
         peer.dealer.connect(peer.address)
@@ -498,6 +558,7 @@ class Peers:
             before.bytes_sent + peer.sent_bytes,
         )  # fmt: skip
         self.probes.forget(node)
+        self._again.pop(node, None)
         self._watch.remove(sockets.fd_of(peer.monitor))
         peer.dealer.disable_monitor()
         peer.monitor.close(linger=0)
@@ -514,6 +575,7 @@ class Peers:
             self._apart.close()
         self.subscriber.close(linger=0)
         self.publisher.close(linger_ms)
+        self._gate.close()
         self.router.close(linger=0)
 
 

@@ -1,16 +1,11 @@
-"""Multicasts of this node: the endpoint to which others subscribe, and how somebody is put out who is there already.
+"""Multicasts of this node: the endpoint to which others subscribe, and who is there.
 
 B and C subscribe to A's XPUB, and with keys libzmq asks once, when the connection is made, whether the key may come in.
-Then the key of C is revoked. Nothing that C says is heard any more; but as long as its connection stands, it hears
-what A says to all. ZeroMQ cannot cut one connection of a socket that listens. What it can is to stop listening, which
-ends *all* connections that came in there, and to listen again: everybody connects anew, is asked for its key anew, and
-C stays out.
+Then the key of C is revoked. Nothing that C says is heard any more; but as long as its connection stands, it would hear
+what A says to all. So A knows whose each connection is, by the subscriptions that come over it, and ends those of C
+(``gate.py``). Who got in a moment before and has not subscribed yet is ended when it does.
 
-What that costs: what A multicasts before B is back, some 50 to 200 ms later, B gets by repair, as if it had been lost.
-Keys are revoked rarely. Only a key that goes is a reason, not one that comes.
-
-Listening ends in libzmq's own thread, a moment after it was asked for. Until then the address is taken, so listening
-again may not succeed at once, and is tried in every round until it does: nothing waits here.
+Subscriptions are read with every Tick, so for so long somebody may be here of whom A does not know.
 """
 
 from __future__ import annotations
@@ -21,54 +16,65 @@ import zmq
 
 from groupsvc.wire.limits import FRAME_BYTES_USUAL
 
-from . import sockets
+from ..core.domain.limits import GROUPS_MAX
+from ..core.peer_messages import TOPIC_BYTES
+from . import clocks, sockets
 from .complaints import Complaints
+from .gate import Gate
 from .large_frames import LargeFrames
-from .sockets import NOBLOCK, Context
+from .sockets import NOBLOCK, PEER_RECEIVE_QUEUE_FRAMES, Context
+from .watch import Watch
 
-SHUT_S = 1.0
-"""If it cannot listen again after so long, somebody else has taken the address, and that is told."""
+SUBSCRIPTION_BYTES = 1 + TOPIC_BYTES
+"""Of an honest one: whether it begins or ends, and a topic."""
+RECEIVED_BYTES_MAX = 1_024
+"""Of anything that comes in here. Who subscribes to a book has libzmq make a tree of it, with a node for each byte."""
+
+BEGINS, ENDS = b"\1", b"\0"
+
+SUBSCRIPTIONS_PER_READING = 4_096
+QUEUE_REFILLED_AT = PEER_RECEIVE_QUEUE_FRAMES // 2
+REFILL_MS = 1
+"""The queue of a connection is short, and libzmq goes on with it when half of it was read. Then a moment is waited: who
+connects anew with ten thousand topics is served at once, and not by some dozens with every Tick."""
+READING_S_MAX = 0.02
+"""Who sends them drop by drop keeps nobody waiting for longer."""
+SUBSCRIPTIONS_MAX = GROUPS_MAX + 1_024
+"""Of one connection, and that it sends without a pause: who connects anew subscribes to all that it wants at once."""
 
 
 class Publisher:
     """The XPUB of a daemon."""
 
     def __init__(
-        self, context: Context, *, address: str, send_queue: int, clock: Callable[[], float], complaints: Complaints
+        self,
+        context: Context,
+        *,
+        address: str,
+        send_queue: int,
+        watch: Watch,
+        complaints: Complaints,
+        is_listed: Callable[[str], bool] | None,
     ) -> None:
         self._address = address
-        self._clock = clock
         self._complaints = complaints
-        self._endpoint = ""  # where it listens, in the words of libzmq; "" if nowhere
-        self._shut_at = 0.0
-        self.is_shut = False  # it is to listen again
         self.sent = self.dropped = self.sent_bytes = 0
-        self.socket = sockets.new_socket(context, zmq.XPUB, send_queue=send_queue)
-        self.socket.setsockopt(zmq.XPUB_VERBOSE, 1)
+        self.socket = sockets.new_socket(
+            context, zmq.XPUB, send_queue=send_queue, receive_queue=PEER_RECEIVE_QUEUE_FRAMES
+        )
+        self.socket.setsockopt(zmq.XPUB_VERBOSER, 1)
+        self.socket.setsockopt(zmq.MAXMSGSIZE, RECEIVED_BYTES_MAX)
+        self._gate = Gate(self.socket, port=address, watch=watch, complaints=complaints, is_listed=is_listed)
         self._large = LargeFrames(self.socket)
 
     def bind(self) -> None:
         """Listen."""
         sockets.bind(self.socket, self._address)
-        self._endpoint = self.socket.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0")
 
-    def cut_all(self) -> None:
-        """End all connections; who may come in is back in a moment."""
-        if self._endpoint:
-            self.socket.unbind(self._endpoint)
-            self._endpoint, self.is_shut, self._shut_at = "", True, self._clock()
-        self.listen_again()
-
-    def listen_again(self) -> None:
-        """If it is to and can by now."""
-        if not self.is_shut:
-            return
-        try:
-            self.bind()
-            self.is_shut = False
-        except sockets.CannotBind as problem:
-            if self._clock() >= self._shut_at + SHUT_S:
-                self._complaints.note("no multicasts", f"{problem}; it is tried again")
+    def cut(self, key: str) -> None:
+        """Who came with ``key`` hears nothing any more."""
+        self.read_subscriptions()
+        self._gate.cut(key)
 
     def multicast(self, frame: bytes) -> None:
         """Send to everybody who subscribes to the topic that stands before the frame; slow ones miss it."""
@@ -82,13 +88,48 @@ class Publisher:
         self.sent_bytes += len(frame)
 
     def read_subscriptions(self) -> None:
-        """Read and forget who subscribes and unsubscribes; unread they would pile up."""
+        """Read who subscribes and unsubscribes, some at a time; unread they would pile up.
+
+        The gate looks when they have been received: then it has been told of everybody they are from, and their
+        descriptors are nobody else's.
+        """
+        parts: list[zmq.Frame] = []
+        until = clocks.now() + READING_S_MAX
+        while len(parts) < SUBSCRIPTIONS_PER_READING and clocks.now() < until:
+            before = len(parts)
+            self._receive_into(parts)
+            if len(parts) < before + QUEUE_REFILLED_AT or not self.socket.poll(REFILL_MS):
+                self._gate.forgive()
+                break
+        self._gate.look()
+        for part in parts:
+            self._count(part)
+
+    def _receive_into(self, parts: list[zmq.Frame]) -> None:
         try:
-            while True:
-                self.socket.recv(NOBLOCK)
+            while len(parts) < SUBSCRIPTIONS_PER_READING:
+                parts.append(self.socket.recv(NOBLOCK, copy=False))
         except zmq.Again:
             pass
 
+    def _count(self, part: zmq.Frame) -> None:
+        connection, word, topic = self._gate.heard(part), part.bytes[:1], part.bytes[1:]
+        connection.said_at_once += 1
+        if word == BEGINS:
+            connection.topics.add(topic)
+        else:
+            connection.topics.discard(topic)
+        if word not in (BEGINS, ENDS):
+            self._complaints.note("bad frame", "what is no subscription came over the multicasts; it is cut off")
+            self._gate.cut_source(part)
+        elif max(len(connection.topics), connection.said_at_once) > SUBSCRIPTIONS_MAX:
+            self._complaints.note("bad frame", f"more than {SUBSCRIPTIONS_MAX} subscriptions; who sent them is cut off")
+            self._gate.cut_source(part)
+        elif len(part) > SUBSCRIPTION_BYTES:
+            self._complaints.note("bad frame", f"a subscription of {len(part)} bytes; who wants it is cut off")
+            self._gate.cut_source(part)
+
     def close(self, linger_ms: int) -> None:
         """Multicast no more."""
+        self._gate.close()
         self.socket.close(linger=linger_ms)

@@ -46,7 +46,6 @@ from . import clocks
 from .clients import Clients, Gone
 from .complaints import Complaints
 from .journal import Journal
-from .notify import Supervision
 from .outbox import Outbox
 from .peers import EVERYTHING, Peers
 from .sockets import GOODBYE_LINGER_MS
@@ -95,6 +94,15 @@ class EventJournal(Protocol):
     def write(self, effect: fx.Journal, incarnation: int) -> None: ...
 
     def flush(self) -> None: ...
+
+
+class Attendant(Protocol):
+    """Whoever is to hear of the daemon from time to time."""
+
+    due: float
+
+    def attend(self) -> None:
+        """A round has ended, and ``due`` has come."""
 
 
 class Sideline(Protocol):
@@ -150,7 +158,7 @@ class Reactor:
         self._ask_deadline_at = -math.inf
         self._has_signals = False
         self._on_signal: dict[int, Callable[[], None]] = {}
-        self._supervision: Supervision | None = None
+        self._attendants: list[Attendant] = []
         self._sideline: Sideline | None = None
         self._rounds = Histogram(ROUND_BOUNDS_S)
         self._waited_s = 0.0
@@ -231,9 +239,9 @@ class Reactor:
         self._on_signal[number] = action
         signal.signal(number, lambda *_: None)
 
-    def supervised_by(self, supervision: Supervision | None) -> None:
+    def attended_by(self, attendant: Attendant) -> None:
         """Somebody is to hear, after rounds that really ended, that this one runs and how it is."""
-        self._supervision = supervision
+        self._attendants.append(attendant)
 
     def halt(self, reason: str) -> None:
         """End ``run`` after this round: something that no restart of the others will change."""
@@ -251,8 +259,9 @@ class Reactor:
             self._settle()
             while self._exit is None:
                 self._round(dict(self._poller.poll(self._wait_ms())))
-                if self._supervision is not None and self._clock() >= self._supervision.due:
-                    self._supervision.attend()
+                for attendant in self._attendants:
+                    if self._clock() >= attendant.due:
+                        attendant.attend()
         except Exception:
             text = "the engine or its driver broke; stopping, so that a fresh start can recover"
             log.exception(text, extra=event("broken"))
@@ -298,11 +307,11 @@ class Reactor:
         if self._peers is not None:
             if self._peers.has_unread:
                 return 0
-            deadline = min(deadline, self._peers.probes.deadline)
+            deadline = min(deadline, self._peers.deadline)
         if self._clients is not None:
             deadline = min(deadline, self._clients.deadline)
-        if self._supervision is not None:
-            deadline = min(deadline, self._supervision.due)
+        for attendant in self._attendants:
+            deadline = min(deadline, attendant.due)
         if self._sideline is not None:
             deadline = min(deadline, self._sideline.deadline)
         if deadline <= now:
@@ -338,7 +347,7 @@ class Reactor:
         emptied = True
         peers = self._peers
         if peers is not None:
-            peers.probes.run()
+            peers.run()
             for raw in peers.receive(FRAMES_PER_ROUND, ready):
                 self._peer_frame(raw)
             emptied = peers.is_empty

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import socket
 import stat
@@ -19,8 +20,9 @@ from collections.abc import Callable, Iterator
 import zmq
 
 from groupsvc.addresses import IPC
+from groupsvc.drivers.dead_links import end_dead_links
 from groupsvc.errors import Failed
-from groupsvc.wire.limits import FRAME_BYTES_MAX, HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
+from groupsvc.wire.limits import FRAME_BYTES_MAX
 
 from ..core.peer_messages import TOPIC_BYTES
 
@@ -31,7 +33,16 @@ RECONNECT_MAX_MS = 200
 """A peer that starts is connected at most this much later."""
 CONNECT_TIMEOUT_MS = 1_000
 BACKLOG = 512
-RECEIVE_QUEUE_FRAMES = 1_000
+CLIENT_RECEIVE_QUEUE_FRAMES = 64
+PEER_RECEIVE_QUEUE_FRAMES = 16
+"""Of each connection, unread. libzmq counts frames and not bytes, and a frame may have 8 MiB. What waits beyond these
+stays in the buffers of the kernel, which count bytes, and with whoever sends it; longer queues save half a microsecond
+a frame. When a connection ends whose queue is full, libzmq forgets what is in the kernel. Nodes repeat what matters. Of
+a program that was killed it was the last that it said, so for those there is more room."""
+SUBSCRIBER_SEND_QUEUE_FRAMES = 0
+"""No limit: what goes out over a SUB is what this node itself subscribes to. With every new connection libzmq tells all
+of that anew, at once, and forgets what finds no room: nothing of these groups would ever come from there. While there
+is no connection there is no queue either (``IMMEDIATE``): it would have every topic that came and went meanwhile."""
 GOODBYE_LINGER_MS = 200
 """How long a clean stop waits for the last frames to leave."""
 
@@ -65,7 +76,7 @@ def new_context() -> Context:
     return context
 
 
-def new_socket(context: Context, kind: int, *, send_queue: int, receive_queue: int = RECEIVE_QUEUE_FRAMES) -> Socket:
+def new_socket(context: Context, kind: int, *, send_queue: int, receive_queue: int) -> Socket:
     """A socket of ``kind`` with the options that all have in common."""
     made: Socket = context.socket(kind)
     for option, value in (
@@ -78,18 +89,27 @@ def new_socket(context: Context, kind: int, *, send_queue: int, receive_queue: i
         (zmq.RECONNECT_IVL, RECONNECT_MS),
         (zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS),
         (zmq.CONNECT_TIMEOUT, CONNECT_TIMEOUT_MS),
-        (zmq.TCP_KEEPALIVE, 1),
         (zmq.IPV6, 1),
     ):
         made.setsockopt(option, value)
+    end_dead_links(made)
     return made
 
 
-def set_heartbeat(connecting: Socket) -> None:
-    """Let both ends notice when the connection no longer carries anything."""
-    connecting.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
-    connecting.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
-    connecting.setsockopt(zmq.HEARTBEAT_TTL, HEARTBEAT_TIMEOUT_MS)
+def new_subscriber(context: Context) -> Socket:
+    """A SUB for the multicasts of other nodes."""
+    made = new_socket(
+        context, zmq.SUB, send_queue=SUBSCRIBER_SEND_QUEUE_FRAMES, receive_queue=PEER_RECEIVE_QUEUE_FRAMES
+    )
+    made.setsockopt(zmq.IMMEDIATE, 1)
+    return made
+
+
+def new_dealer(context: Context, *, send_queue: int) -> Socket:
+    """A DEALER for what goes to one other node; nothing comes back over it."""
+    made = new_socket(context, zmq.DEALER, send_queue=send_queue, receive_queue=1)
+    made.setsockopt(zmq.IMMEDIATE, 1)
+    return made
 
 
 def bind(listening: Socket, address: str, *, mode: int = 0o600) -> None:
@@ -142,8 +162,12 @@ def monitor(observed: Socket, events: int) -> Socket:
     Must be made before ``observed`` binds or connects. A pipe of libzmq wakes only a reader that has once
     found it empty, so it is read once; else its descriptor would never become readable.
     """
-    told: Socket = observed.get_monitor_socket(events)
+    address = f"inproc://monitor-{fd_of(observed)}"
+    observed.monitor(address, events)
+    told: Socket = observed.context.socket(zmq.PAIR)
     told.setsockopt(zmq.LINGER, 0)
+    told.setsockopt(zmq.RCVHWM, 0)  # if it were full, libzmq's own thread would wait for us, and disabling it for ever
+    told.connect(address)
     for _ in monitor_events(told):
         pass
     return told
@@ -189,14 +213,28 @@ def quietly(action: Callable[[], object]) -> None:
         action()
 
 
-def borrowed(fd: int) -> socket.socket:
-    """The socket behind a descriptor of libzmq, to be asked and closed; ``OSError`` if there is none, or none any more.
+@contextlib.contextmanager
+def borrowed(fd: int) -> Iterator[socket.socket]:
+    """The socket behind a descriptor of libzmq, to be asked; ``OSError`` if there is none, or none any more.
 
-    libzmq may have closed it, and the number may be that of something else by now: then nothing is left open.
+    libzmq may have closed it, and the number may be that of something else by now: then nothing is left open. It is a
+    copy, which stays the same whatever libzmq does meanwhile; where no descriptor is free for that, the thing itself.
     """
-    copy = os.dup(fd)
     try:
-        return socket.socket(fileno=copy)
+        copy = os.dup(fd)
+    except OSError as problem:
+        if problem.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        found = socket.socket(fileno=fd)
+        try:
+            yield found
+        finally:
+            found.detach()
+        return
+    try:
+        mine = socket.socket(fileno=copy)
     except OSError:
         os.close(copy)
         raise
+    with mine:
+        yield mine

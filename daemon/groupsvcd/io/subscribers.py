@@ -36,11 +36,10 @@ class _Heard:
 class Subscribers:
     """The multicasts of each node, heard over a socket of its own that expects its key."""
 
-    def __init__(self, context: Context, *, own: Keys, watch: Watch, send_queue: int, first_topic: bytes) -> None:
+    def __init__(self, context: Context, *, own: Keys, watch: Watch, first_topic: bytes) -> None:
         self._context = context
         self._own = own
         self._watch = watch
-        self._send_queue = send_queue
         self._topics = [first_topic]
         self._heard: dict[str, _Heard] = {}
         self._unread: set[str] = set()
@@ -53,8 +52,7 @@ class Subscribers:
     def listen(self, node: str, endpoint: str, key: str) -> None:
         """Hear ``node`` from ``endpoint``, where it must show ``key``, and from nowhere else."""
         self.forget(node)
-        subscriber = sockets.new_socket(self._context, zmq.SUB, send_queue=self._send_queue)
-        sockets.set_heartbeat(subscriber)
+        subscriber = sockets.new_subscriber(self._context)
         curve.show(subscriber, self._own)
         curve.expect(subscriber, key)
         for topic in self._topics:
@@ -87,15 +85,21 @@ class Subscribers:
             heard.socket.setsockopt(zmq.UNSUBSCRIBE, topic)
             self._unread.add(node)
 
-    def receive(self, frames_max: int, take: Callable[[str, zmq.Frame, Socket], None], *, all_of_them: bool) -> None:
-        """Give ``take`` what has come, with the node it is from: at most ``frames_max`` from each."""
+    def receive(
+        self, frames_max: int, bytes_max: int, take: Callable[[str, zmq.Frame, Socket], None], *, all_of_them: bool
+    ) -> None:
+        """Give ``take`` what has come, with the node it is from: from each until one of the limits is reached."""
         if all_of_them:
             self._unread.update(self._heard)
         for node in list(self._unread):
-            receiving = self._heard[node].socket
+            receiving, left = self._heard[node].socket, bytes_max
             try:
                 for _ in range(frames_max):
-                    take(node, receiving.recv(NOBLOCK, copy=False), receiving)
+                    part = receiving.recv(NOBLOCK, copy=False)
+                    take(node, part, receiving)
+                    left -= len(part)
+                    if left <= 0:
+                        break
             except zmq.Again:
                 self._unread.discard(node)
 

@@ -3,8 +3,9 @@
 Lines are ``groupsvc.wire.history.HistoryEvent`` as ndjson in files ``<node>.<boot>.<number>.ndjson``; ``boot`` is the
 incarnation with which the process started, so a restart begins files of its own. A file is begun anew when it has
 grown to its limit or is old enough. It never changes its name, and nothing is ever written into one that was left:
-whoever collects files, or compacts them, can take every file that is not locked. The oldest files of the node go when
-there are too many, whatever run they are of.
+whoever collects files, or compacts them, can take every file that is not locked. There is place for a number of full
+files, and the oldest of the node go when it is taken, whatever run they are of. A daemon that cannot start is started
+again every two seconds, and each time begins a file: by their number alone these would push out what is to be read now.
 
 Each file begins with a line ``journal``, which says at which level it was written, and by which clock.
 
@@ -47,6 +48,9 @@ log = logging.getLogger(__name__)
 
 MERGED_ENTRIES = 1_024
 """Of one group in one line, and about so often digests can be compared while nothing but messages is delivered."""
+
+FILE_SHARE_MIN = 1 / 256
+"""Of the place for a full file each takes as much as it is large, and this at least; so their number is bounded."""
 
 _NEXT_FILE: Final = b""
 """Among the lines that wait to be written: what comes after this goes into a new file."""
@@ -286,5 +290,16 @@ class EventWriter:
         if self._fd >= 0:
             os.close(self._fd)
         self._fd, self._written_number = fd, name.number
-        for _, oldest in segments_of(self._directory, self._node)[: -self._files_max]:
-            oldest.unlink(missing_ok=True)
+        self._remove_oldest()
+
+    def _remove_oldest(self) -> None:
+        room = float(self._files_max)
+        for name, path in reversed(segments_of(self._directory, self._node)):
+            try:
+                size = path.stat().st_size
+            except FileNotFoundError:
+                continue  # somebody collects
+            is_open = name == SegmentName(self._node, self._boot, self._written_number)
+            room -= 1.0 if is_open else max(size / self._file_bytes_max, FILE_SHARE_MIN)
+            if room < 0:
+                path.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...addresses import IPC, TCP, problem_with_tcp_address, socket_path, tcp_host_and_port
 from ...wire.client_messages import Status
-from ...wire.survey_messages import NodeFindings
+from ...wire.survey_messages import BARRED, NodeFindings
 from .findings import Finding, fail, ok, warn
 
 DAEMON = "daemon"
@@ -37,6 +37,7 @@ SHOWN_MAX = 8
 
 _ADVICE = {
     "refused": "nobody listens at its address: start its daemon, or correct its address in [voters]",
+    "not listed": "list its key in [node_keys] on all nodes, or, if it was revoked, enrol it anew with a token",
     "not let in": "their keys do not fit: [node_keys] must be the same on both, and name the keys that they use",
     "connecting": "nobody answers at its address: a firewall, a machine that is off, or a wrong address."
     " Its PORT and the next one must be open",
@@ -49,7 +50,8 @@ def look_at_status(status: Status) -> list[Finding]:
     head = f"{status.node} answers: {status.role}, "
     if status.suspended or not status.name_server:
         why = status.trouble or "no name server is known"
-        found = [fail(DAEMON, f"{head}and does not serve its programs: {why}", "start the nodes that are missing")]
+        advice = _ADVICE["not listed"] if why.startswith(BARRED) else "start the nodes that are missing"
+        found = [fail(DAEMON, f"{head}and does not serve its programs: {why}", advice)]
     else:
         found = [ok(DAEMON, f"{head}name server is {status.name_server}, epoch {status.epoch}")]
         if status.trouble:

@@ -26,6 +26,7 @@ class DrainNode(Nemesis):
     name = "drain"
     lasts_s = (0.3, 9.0)
     node: Node | None = None
+    is_over = False
 
     def begin(self) -> str | None:
         self.node = node = self.name_server_or_any()
@@ -33,11 +34,17 @@ class DrainNode(Nemesis):
         if node is None or not isinstance(engine, Engine):
             return None
         seconds = self.rng.choice(SECONDS)
-        node.call(lambda: engine.drain.begin(seconds))
+
+        def drain() -> None:
+            if not self.is_over:  # else the node stood still when it was asked to
+                engine.drain.begin(seconds)
+
+        node.call(drain)
         return f"{node.name} in {seconds:g} s"
 
     def end(self) -> None:
         assert self.node is not None
+        self.is_over = True
         engine = self.node.engine
         if isinstance(engine, Engine) and engine.drain.is_on:
             self.node.crash("killed while it was drained")

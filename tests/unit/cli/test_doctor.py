@@ -232,8 +232,16 @@ def test_nodes_that_reach_one_another_at_the_same_time_and_version_are_well() ->
     assert [("reachability", "OK"), ("clocks", "OK"), ("versions", "OK")] == levels(found)
 
 
-@pytest.mark.parametrize("state,word", [("refused", "start its daemon"), ("not let in", "[node_keys]"),
-                                        ("connecting", "firewall"), ("broken", "logs")])  # fmt: skip
+@pytest.mark.parametrize(
+    "state,word",
+    [
+        ("refused", "start its daemon"),
+        ("not let in", "[node_keys]"),
+        ("not listed", "enrol"),
+        ("connecting", "firewall"),
+        ("broken", "logs"),
+    ],
+)
 def test_a_way_that_is_open_in_one_direction_is_found(state: LinkState, word: str) -> None:
     found = domain.look_at_survey([answers("n1", n2=state), answers("n2", n1="connected")], ["n1", "n2"])
     bad = only([one for one in found if one.level is Level.FAIL])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from groupsvc.events import Event
@@ -15,9 +16,13 @@ from tests.unit.client.daemon_in_memory import Line
 HOW: dict[str, Any] = {"phases": None, "time_limit": None, "on_busy": "queue"}
 
 
-def new_machine() -> SessionMachine:
+def new_machine(silence_s_max: float = math.inf) -> SessionMachine:
     """One whose votes are cast at once."""
-    return SessionMachine("test", lambda membership, proposal, answer: membership.vote(proposal, answer))
+    return SessionMachine(
+        "test",
+        lambda membership, proposal, answer: membership.vote(proposal, answer),
+        silence_s_max=silence_s_max,
+    )
 
 
 def begin(line: Line, start: Start, timeout: float = 10.0) -> Call:

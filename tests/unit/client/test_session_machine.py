@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 
@@ -72,6 +73,34 @@ class TestStates:
         assert CONNECTED is line.machine.state
         assert ["Joined", "Suspended", "Resumed"] == kinds(membership)
         assert [CONNECTED, SUSPENDED, CONNECTED] == [due.state for due in line.machine.due if isinstance(due, StateDue)]
+
+    @pytest.mark.parametrize("silence_s_max, hangs_up", [(4.0, True), (math.inf, False)], ids=["tcp", "ipc"])
+    def test_a_connection_without_answers_is_given_up_if_something_may_be_between(
+        self, silence_s_max: float, hangs_up: bool
+    ) -> None:
+        line = Line(new_machine(silence_s_max), DaemonInMemory())
+        line.connect()
+        for step in range(1, 30):
+            assert (hangs_up and step * SESSION_ALIVE_S > SESSION_ALIVE_S + 4.0) is line.machine.is_hung_up
+            line.machine.tick(step * SESSION_ALIVE_S)
+            line.machine.outbox.clear()  # carried nowhere
+
+    def test_a_connection_over_which_anything_comes_is_not_given_up(self) -> None:
+        """The answers stand behind sixteen megabytes of messages, and the network is slow."""
+        line = Line(new_machine(4.0), DaemonInMemory())
+        line.connect()
+        for step in range(1, 40):
+            line.machine.received([], step * SESSION_ALIVE_S - 0.1)
+            line.machine.tick(step * SESSION_ALIVE_S)
+            line.machine.outbox.clear()  # carried nowhere
+        assert not line.machine.is_hung_up
+
+    def test_who_was_stopped_for_a_while_does_not_take_that_for_silence_of_the_daemon(self) -> None:
+        line = Line(new_machine(4.0), DaemonInMemory())
+        line.connect()
+        line.machine.tick(SESSION_ALIVE_S)
+        line.machine.tick(100.0)
+        assert not line.machine.is_hung_up
 
     def test_a_broken_connection_suspends_at_once_and_resuming_resumes(self, line: Line) -> None:
         """The daemon may be dead, and then the others do not wait for the end of our lease."""

@@ -72,7 +72,7 @@ PROBLEMS = [
     (OWN + CLIENT_KEYS, "listen_clients: is required: there are [client_keys]"),
     (OWN + 'listen_clients = "ipc:///x"\n', "listen_clients: 'ipc:///x' is not tcp://HOST:PORT"),
     (OWN + VOTERS, "node_keys: has no key of n2, n3"),
-    (OWN + f'[node_keys]\nn1 = "{N2.public}"', "node_keys.n1: is not the public key in"),
+    (OWN + f'[node_keys]\nn1 = "{N2.public}"', "node_keys.n1: does not have the key in"),
     (OWN + "[node_keys]\nn2 = 5", "node_keys.n2: must be text of 40 characters, not int"),
     (OWN + "[node_keys]\nn2 = []", "node_keys.n2: has 0 keys"),
     (OWN + f'[node_keys]\nn2 = ["{N1.public}", "{N2.public}", "{N3.public}"]', "node_keys.n2: has 3 keys"),

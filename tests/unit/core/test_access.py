@@ -117,6 +117,19 @@ def test_what_a_stranger_comes_with_is_shown_and_not_counted_by() -> None:
     assert ("key_refused", {"who": "last", "why": "not listed", "missed": missed}) == written[-1]
 
 
+def test_who_shows_the_same_again_and_again_is_recorded_once_a_minute() -> None:
+    """A node whose key was revoked, and that nobody has stopped."""
+    now, written = 0.0, []
+    audit = Audit(lambda: now, lambda op, args: written.append((op, args)))
+    for step in range(5 * 61):
+        now = step / 5
+        audit.record_stranger("key_refused", "of n4", why="not listed")
+    assert [("key_refused", {"who": "of n4", "why": "not listed"})] == written[:1]
+    assert [("key_refused", {"who": "of n4", "why": "not listed", "again": 299})] == written[1:]
+    audit.record_stranger("key_refused", "of n5", why="not listed")
+    assert 3 == len(written)
+
+
 def test_more_principals_than_can_be_counted_apart_are_counted_as_one() -> None:
     now, written = 0.0, []
     audit = Audit(lambda: now, lambda op, args: written.append((op, args)))

@@ -28,7 +28,7 @@ from groupsvc.wire.kinds import FrameKind
 from groupsvcd.core.effects import ReplyToClient
 from groupsvcd.io import clocks
 from groupsvcd.io.clients import Clients, Gone, Received
-from groupsvcd.io.sockets import RECEIVE_QUEUE_FRAMES, CannotBind, Context
+from groupsvcd.io.sockets import CLIENT_RECEIVE_QUEUE_FRAMES, CannotBind, Context
 from tests.unit.io.conftest import Loop
 
 DOMAIN = bytes(range(16))
@@ -252,7 +252,7 @@ def _killed_after_saying(bench: Bench, count: int) -> None:
 
 def test_a_killed_process_is_gone_after_everything_it_said(bench: Bench) -> None:
     """As long as it fits into our queue, however late we come to read it."""
-    count = RECEIVE_QUEUE_FRAMES - 100
+    count = CLIENT_RECEIVE_QUEUE_FRAMES - 10
     _killed_after_saying(bench, count)
     assert [(1, StatusAsk(n)) for n in range(count)] == bench.got[:count]
     assert {(1, Gone.PROCESS)} <= set(bench.got[count:]) <= {(1, Gone.CONNECTION), (1, Gone.PROCESS)}
@@ -263,9 +263,9 @@ def test_of_a_killed_process_that_said_more_than_the_queue_holds_the_end_may_be_
     bench: Bench,
 ) -> None:
     """libzmq forgets what lies in the kernel when a connection ends whose queue was full."""
-    _killed_after_saying(bench, RECEIVE_QUEUE_FRAMES + 100)
+    _killed_after_saying(bench, CLIENT_RECEIVE_QUEUE_FRAMES + 100)
     said = [what for _, what in bench.got if isinstance(what, StatusAsk)]
-    assert len(said) > RECEIVE_QUEUE_FRAMES // 2
+    assert len(said) > CLIENT_RECEIVE_QUEUE_FRAMES // 2
     assert [StatusAsk(n) for n in range(len(said))] == said
     assert 0 == len(bench.clients)
 

@@ -92,14 +92,34 @@ def test_files_are_rotated_by_age(tmp_path: Path) -> None:
 
 
 def test_a_restart_writes_into_no_file_that_was_there(tmp_path: Path) -> None:
-    """The files of a run before stay as they are, until there are too many of the node; others' are none of ours."""
+    """The files of a run before stay as they are, until their place is taken; others' are none of ours."""
     (tmp_path / "n2.1.000001.ndjson").touch()
     for boot in (0x9, 0xA, 0x10, 0x11):
-        events = writer(tmp_path, boot=boot)
-        events.write(Journal("promise"), 1)
+        events = writer(tmp_path, boot=boot, file_bytes_max=700)
+        while events.path.stat().st_size < 500:
+            events.write(Journal("promise"), 1)
+            events._take_batches()
+            events._write_gathered()
         events.close()
     assert ["n1.10.000001.ndjson", "n1.11.000001.ndjson", "n1.a.000001.ndjson", "n2.1.000001.ndjson"] == names(tmp_path)
     assert [0xA, 0x10, 0x11] == [name.boot for name, _ in segments_of(tmp_path, "n1")]
+
+
+def test_starts_that_fail_do_not_push_out_what_was_written_before(tmp_path: Path) -> None:
+    """A daemon that cannot start is started again, and again; the number of files is bounded all the same."""
+    before = writer(tmp_path, boot=1, files_max=2)
+    for n in range(3_000):
+        before.write(Journal("stable", seq=n), 1)
+    before.close()
+    evidence = before.path.name
+    assert 200_000 < before.path.stat().st_size
+    for boot in range(2, 100):
+        writer(tmp_path, boot=boot, files_max=2).close()
+    assert evidence in names(tmp_path)
+    for boot in range(100, 700):
+        writer(tmp_path, boot=boot, files_max=2).close()
+    assert evidence not in names(tmp_path)
+    assert 1 + 256 == len(names(tmp_path))
 
 
 def test_the_file_that_is_written_to_is_locked_and_others_are_not(tmp_path: Path) -> None:

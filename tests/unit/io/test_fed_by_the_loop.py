@@ -74,7 +74,7 @@ def test_a_loop_that_hangs_feeds_no_watchdog_though_other_threads_run(systemd: s
     engine, watch = Hanging(), Watch()
     reactor = Reactor(engine, "n1", watch=watch, complaints=Complaints(clocks.now))
     speaking = NotifySocket(f"{short_path}/notify")
-    reactor.supervised_by(
+    reactor.attended_by(
         Supervision(speaking, lambda: Condition(True, "serves"), clock=clocks.now, watchdog_s=WATCHDOG_S)
     )
     ended: list[int] = []

@@ -140,6 +140,8 @@ def test_after_a_disconnect_nothing_is_sent_and_nothing_is_heard(nodes: Nodes) -
     nodes.b.subscribe(SEVEN)
     nodes.b.connect("a", nodes.address("a"), listen=True)
     assert nodes.hears(nodes.b, nodes.a, SEVEN, b"before")
+    nodes.a.multicast(SEVEN + b"behind all that was said before")
+    assert nodes.loop.until(lambda: nodes.heard[-1].startswith(b"behind"), lambda: nodes.listen(nodes.b))
     nodes.b.disconnect("a")
     nodes.b.disconnect("a")
     assert ["v"] == nodes.b.names

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,10 @@ FORMED_FOR_CLIENTS: dict[str, AttributeValue] = {"machine": True, "processes": T
 
 WAITING_MAX = 10_000
 """Calls of one node's clients that may wait at a time; more are refused at once."""
+WAITING_PER_PRINCIPAL_MAX = 2_500
+"""Of these, of all programs of one user or key: so nobody keeps the others from asking."""
+RECOUNT_S = 0.1
+"""Between two countings: of ten thousand one takes a millisecond."""
 
 
 @attrs.define
@@ -67,7 +72,8 @@ class Call:
     known_seq: int = 0
     told: bool = False
     happened: Callable[[dict[str, Any]], None] = lambda answer: None  # what the node does about it, whoever waits
-    forms_for: str = ""  # who has a group formed by it
+    forms: bool = False  # a group
+    who: str = ""  # has asked; "": this node itself
 
 
 class Requests:
@@ -87,6 +93,8 @@ class Requests:
         self._sent: dict[int, Call] = {}
         self._hand_overs: list[Call] = []
         self._deadlines: list[float] = []  # a heap; answered calls leave theirs behind, which does no harm
+        self._taken: Counter[str] = Counter()  # of each principal since the last count, so never too few
+        self._counted_at = -math.inf
         self._number = 0
         self._last_n = 0
         self._repeat_at = math.inf
@@ -94,15 +102,16 @@ class Requests:
         self._served_by = ("", 0)
         self.problem_with_option: Callable[[str, str], str] = lambda key, value: ""  # the driver knows what there is
         self.formed: Callable[[dict[str, Any], str], None] = lambda answer, who: None  # formed here for who
+        self.identity_of: Callable[[int], str] = lambda client: ""  # as what a client was let in
 
     # --- Calls of clients ---
 
-    def on_look_up(self, client: int, message: LookUpAsk, who: str = "") -> None:
-        """Who leads this group, or make us its leader, for ``who``.
+    def on_look_up(self, client: int, message: LookUpAsk) -> None:
+        """Who leads this group, or make us its leader.
 
         A group that was formed is carried here also if nobody waits for the answer any more: nobody else has it.
         """
-        me = self.turn.node
+        me, who = self.turn.node, self.identity_of(client)
 
         def is_formed(answer: dict[str, Any]) -> bool:
             group = answer.get("group")
@@ -129,7 +138,7 @@ class Requests:
             self._put_command_if_room(Call(
                 client, self.deadline_of(message.timeout), f"forming group {message.group!r}", answered, failed,
                 lambda: encode_command(FormGroup(message.group, me, self._identity.incarnation, FORMED_FOR_CLIENTS)),
-                happened=happened, forms_for=who,
+                happened=happened, forms=True,
             ))  # fmt: skip
         else:
             self._question(client, message.id, message.timeout, "group", message.group, reply)
@@ -262,17 +271,33 @@ class Requests:
         self._put_command(Call(0, math.inf, about, answered, failed, command=body))
 
     def _take(self, call: Call) -> bool:
-        if len(self._questions) + len(self._unsent) + len(self._sent) + len(self._hand_overs) < WAITING_MAX:
-            if len(self._deadlines) > 2 * WAITING_MAX:
-                self._forget_deadlines_of_answered_calls()
-            heapq.heappush(self._deadlines, call.deadline)
-            return True
-        self._problem(call, "failed", "busy", f"{WAITING_MAX} calls are waiting on this node already")
-        return False
+        if len(self._questions) + len(self._unsent) + len(self._sent) + len(self._hand_overs) >= WAITING_MAX:
+            self._problem(call, "failed", "busy", f"{WAITING_MAX} calls are waiting on this node already")
+            return False
+        call.who = self.identity_of(call.client)
+        if not self._has_share(call.who):
+            most = f"{WAITING_PER_PRINCIPAL_MAX} calls of programs of {call.who}"
+            text = f"{most} are waiting on this node already: ask again when some of them have ended"
+            self._problem(call, "failed", "busy", text)
+            return False
+        self._taken[call.who] += 1
+        if len(self._deadlines) > 2 * WAITING_MAX:
+            self._forget_deadlines_of_answered_calls()
+        heapq.heappush(self._deadlines, call.deadline)
+        return True
+
+    def _has_share(self, who: str) -> bool:
+        if self._taken[who] >= WAITING_PER_PRINCIPAL_MAX and self.turn.now >= self._counted_at + RECOUNT_S:
+            self._counted_at = self.turn.now
+            self._taken = Counter(call.who for call in self._calls if call.who)
+        return not who or self._taken[who] < WAITING_PER_PRINCIPAL_MAX
+
+    @property
+    def _calls(self) -> tuple[Call, ...]:
+        return (*self._questions.values(), *self._unsent, *self._sent.values(), *self._hand_overs)
 
     def _forget_deadlines_of_answered_calls(self) -> None:
-        calls = (*self._questions.values(), *self._unsent, *self._sent.values(), *self._hand_overs)
-        self._deadlines = [call.deadline for call in calls if not call.told]
+        self._deadlines = [call.deadline for call in self._calls if not call.told]
         heapq.heapify(self._deadlines)
 
     # --- Sending ---
@@ -399,13 +424,22 @@ class Requests:
     @property
     def forming(self) -> tuple[str, ...]:
         """For whom groups are being formed, once for each; also if nobody waits for that any more."""
-        return tuple(call.forms_for for call in (*self._unsent, *self._sent.values()) if call.forms_for)
+        return tuple(call.who for call in (*self._unsent, *self._sent.values()) if call.forms)
+
+    @property
+    def last_n(self) -> int:
+        """The number of the newest command that was sent."""
+        return self._last_n
+
+    @property
+    def oldest_n(self) -> int:
+        """Of the commands that were sent and not answered the lowest number; all below were."""
+        return next(iter(self._sent), self._last_n + 1)
 
     @property
     def is_quiet(self) -> bool:
         """Whether no client waits for the name server."""
-        calls = (*self._questions.values(), *self._unsent, *self._sent.values(), *self._hand_overs)
-        return not any(call.client and not call.told for call in calls)
+        return not any(call.client and not call.told for call in self._calls)
 
     def start_again(self) -> None:
         """A new incarnation: nobody knows what became of what the old one sent."""

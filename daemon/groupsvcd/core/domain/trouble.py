@@ -11,7 +11,10 @@ Nothing is decided by these words.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from groupsvc.wire.survey_messages import BARRED
 
 from ..parameters import Parameters
 from ..turn import Turn
@@ -32,6 +35,7 @@ class Trouble:
 
     def __init__(self, turn: Turn, parameters: Parameters, member: Member) -> None:
         self.voter: Voter | None = None
+        self.barred_by: Callable[[], list[str]] = list  # who does not know our key; the driver sees that
         self._turn = turn
         self._parameters = parameters
         self._member = member
@@ -83,9 +87,9 @@ class Trouble:
             return f"a write has been under way for {disk_s:.1f} s: is the disk full or hung?"
         noted = "; ".join(text for _, text in sorted(self._noted.items()))
         if not leader:
-            if self.voter is None:
-                return "no name server answers"
-            return noted or self.voter.trouble(self._away)
+            unheard = "no name server answers" if self.voter is None else noted or self.voter.trouble(self._away)
+            barred_by = ", ".join(self.barred_by())
+            return f"{BARRED} {barred_by}; {unheard}" if barred_by else unheard
         if not self._member.isolated:
             return ""
         waits = f"{leader} does not acknowledge this node: it has not been let in, or their addresses are mixed up"

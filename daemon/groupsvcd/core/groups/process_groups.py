@@ -120,7 +120,7 @@ class ProcessGroups:
             if not local.is_kept and self._by_name.get(name) is local:
                 del self._by_name[name]
         elif not local.is_in:
-            local.is_kept = self._nodes.adopt(answer, None)
+            local.is_kept = self._nodes.adopt(answer, None) or local.is_kept
 
     def formed_for(self) -> tuple[str, ...]:
         """For whom this node carries groups that nobody has joined, once for each."""

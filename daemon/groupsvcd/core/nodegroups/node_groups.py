@@ -22,17 +22,12 @@ from ..links import ANSWERS
 from ..peer_messages import (
     Accepted,
     Beat,
-    Block,
     BlockAsk,
-    CheckpointHeld,
     Claim,
     Complaint,
-    Data,
     DataAsk,
-    DataHeld,
     Grant,
     GroupIs,
-    Held,
     Insert,
     Inserted,
     Leave,
@@ -43,14 +38,11 @@ from ..peer_messages import (
     PeerMessage,
     Promised,
     Refused,
-    Relay,
-    Repair,
     RepairAsk,
     Seen,
     StreamMessage,
     Submit,
     SubmitRefused,
-    SyncAsk,
 )
 from ..records import StoredStream
 from ..statistics import NodeGroupStatistics
@@ -58,12 +50,14 @@ from ..stream.server import Server
 from ..views import AttributeValue, View
 from .about import decode_about
 from .answers import ANSWERS as ANSWERS_BY_KIND
+from .carried_once import CarriedOnce
 from .confirmations import Confirmations, Told
 from .group_status import GroupStatus, statistics_of, status_of
 from .node_group import NodeGroup
 from .outsider import Outsider, Stranger
 from .phases import Phase
 from .seat import Seat
+from .seat_messages import for_seats
 from .station import Station
 from .submitter import Submitter, refuse_too_large
 from .submitters import Submitters
@@ -103,34 +97,10 @@ class NodeGroups:
         self._outsiders: dict[str, Outsider] = {}
         self._outside: dict[int, Outsider] = {}
         self._looked_up: set[int] = set()  # what we are to serve and do not carry, until the name server has answered
-        self._carried_once: set[int] = set()  # by this process, and no longer
+        self._carried_once = CarriedOnce(station.requests)
         self.came_back: Callable[[str], None] = lambda name: None  # a group of processes, with a disk, without any
         self._submitters = Submitters(station)
-        self._for_seats: dict[type, Callable[[Seat, Sender, Any], None]] = {
-            Order: Seat.on_order,
-            Beat: Seat.on_beat,
-            Held: Seat.on_held,
-            Seen: Seat.on_seen,
-            SyncAsk: Seat.on_sync_ask,
-            Data: Seat.on_data,
-            DataHeld: Seat.on_data_held,
-            CheckpointHeld: Seat.on_checkpoint_held,
-            DataAsk: Seat.on_data_ask,
-            Submit: Seat.on_submit,
-            Relay: Seat.on_relay,
-            Claim: Seat.on_claim,
-            Promised: Seat.on_promised,
-            Open: Seat.on_open,
-            Opened: Seat.on_opened,
-            RepairAsk: Seat.on_repair_ask,
-            Repair: Seat.on_repair,
-            BlockAsk: Seat.on_block_ask,
-            Block: Seat.on_block,
-            Refused: Seat.on_refused,
-            Insert: Seat.on_insert,
-            Leave: Seat.on_leave,
-            Grant: lambda seat, sender, grant: seat.take_grant(grant.view, grant.base),
-        }
+        self._for_seats = for_seats()
 
     # --- Users ---
 
@@ -165,8 +135,10 @@ class NodeGroups:
         self._touched[group] = None
 
     def adopt(self, answer: dict[str, Any], application: Application | None) -> bool:
-        """A client had it formed here: who carries it, if nobody has just asked for it. False if we are in already."""
+        """A client had it formed here: who carries it, if nobody has just asked for it. False if we are or were in."""
         record = answer["group"]
+        if record["id"] in self._carried_once:
+            return False
         group = self._by_name.get(record["name"])
         if group is not None and group.id and group.id != record["id"]:
             group.end(HAS_ENDED)  # what had the name before
@@ -327,7 +299,7 @@ class NodeGroups:
         self._by_id.pop(group.id, None)
         self._give_up_submissions(group.id)
         if group.seat is not None:
-            self._carried_once.add(group.id)
+            self._carried_once.remember(group.id, forgetting=not self._looked_up)
         self._planned.pop(group.key, None)
         if self._by_name.get(group.name) is group:
             del self._by_name[group.name]
@@ -337,6 +309,7 @@ class NodeGroups:
     def start_again(self, reason: str) -> None:
         """This node goes on under a new incarnation: what the old one carried goes on without it."""
         groups = list(self._by_name.values())
+        self._carried_once.start_again()
         self._activations.clear()
         self._looked_up.clear()
         self._submitters.clear()

@@ -317,6 +317,56 @@ def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [("failed", "busy")] == [_problem(reply) for reply in stage.replies()]
 
 
+def _with_shares_of_three(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    monkeypatch.setattr(requests_module, "WAITING_PER_PRINCIPAL_MAX", 3)
+    stage = Stage()
+    stage.requests.identity_of = lambda client: f"user:{client}"
+    return stage
+
+
+def test_nobody_takes_the_places_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One program goes on asking while nobody answers; another one still has a place."""
+    stage = _with_shares_of_three(monkeypatch)
+    for number in range(1, 7):
+        stage.set(number, client=1)
+    replies = stage.replies()
+    assert [("failed", "busy")] * 3 == [_problem(reply) for reply in replies]
+    assert "3 calls of programs of user:1 are waiting on this node already" in str(replies[0])
+    for number in range(1, 4):
+        stage.set(number, client=2)
+    assert [] == stage.replies()
+
+
+@pytest.mark.parametrize("end", ["answered", "late", "gone"])
+def test_a_share_is_free_again_when_calls_have_ended(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    """After a moment: not for each call that is refused all are counted."""
+    stage = _with_shares_of_three(monkeypatch)
+    for number in range(1, 5):
+        stage.get(number, timeout=1.0)
+    assert [("failed", "busy")] == [_problem(reply) for reply in stage.replies()]
+    if end == "answered":
+        for number in (1, 2, 3):
+            stage.requests.on_tell(Tell(ME, 7, number, {"value": "red", "version": 9}))
+    elif end == "gone":
+        stage.requests.on_client_gone(1)
+    else:
+        stage.at(11.0)
+    stage.look()
+    stage.turn.now += requests_module.RECOUNT_S
+    for number in range(5, 9):
+        stage.get(number)
+    assert [("failed", "busy")] == [_problem(reply) for reply in stage.replies()]
+
+
+def test_the_node_itself_always_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = _with_shares_of_three(monkeypatch)
+    told: list[str] = []
+    for _ in range(5):
+        stage.requests.ask("config", "color", lambda answer: None)
+        stage.requests.command("a test", lambda: b"", lambda answer: None, lambda *problem: told.append(problem[0]))
+    assert ([], []) == (told, stage.replies())
+
+
 @pytest.mark.parametrize("timeout", [float("nan"), float("inf"), 1e12, -5.0])
 def test_a_strange_timeout_ends_all_the_same(timeout: float) -> None:
     """At the longest after the limit of the wire."""
