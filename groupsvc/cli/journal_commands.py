@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,11 +75,13 @@ def _incomplete(parser: argparse.ArgumentParser) -> ExitCode:
 
 def _show(options: argparse.Namespace) -> ExitCode:
     code = ExitCode.OK
+    found: set[str] = set()
     for file in options.files:
         if not file.is_file():
             raise UsageError(f"there is no file {file}")
         lines = SegmentLines(file)
         for _, line in lines:
+            found.add(line.op)
             if (not options.kind or line.op in options.kind) and options.group_id in (None, line.group):
                 print(to_line(line).decode().rstrip() if options.json else in_words(line))
         for problem in lines.unreadable:
@@ -86,12 +89,15 @@ def _show(options: argparse.Namespace) -> ExitCode:
             code = ExitCode.FAILED
         if lines.torn_bytes:
             print(f"groupsvc: {file}: the last {lines.torn_bytes} bytes are no whole line", file=sys.stderr)
+    for kind in sorted(set(options.kind) - found):
+        print(one_line(f"groupsvc: no line is of kind {kind!r}; there are {', '.join(sorted(found))}"), file=sys.stderr)
     return code
 
 
 def in_words(line: HistoryEvent) -> str:
-    """One line for people: which, when, who, what, about what."""
-    parts = [f"{line.i:>7} {line.t:14.6f} {line.node} {line.op}"]
+    """One line for people: which, when (by its wall clock, UTC), who, what, about what."""
+    when = datetime.fromtimestamp(line.wall_ns / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f") + "Z"
+    parts = [f"{line.i:>7} {when} {line.node} {line.op}"]
     for name in ("group", "epoch", "seq", "origin", "n", "crc"):
         value = getattr(line, name)
         if value:

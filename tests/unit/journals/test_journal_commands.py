@@ -68,6 +68,18 @@ def test_show_prints_lines_for_people_or_as_they_are(tmp_path: Path, capsys: pyt
     assert [1, 2] == [json.loads(line)["i"] for line in capsys.readouterr().out.splitlines()]
 
 
+def test_show_tells_the_time_of_the_wall_and_which_kinds_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "n1.1.000001.ndjson"
+    when = 1_763_535_906_250_000_000
+    file.write_bytes(to_line(HistoryEvent(v=SCHEMA_VERSION, i=1, t=3.0, wall_ns=when, node="n1", op="lease")))
+    assert ExitCode.OK == main(["journal", "show", str(file), "--kind", "lease", "--kind", "leese"])
+    captured = capsys.readouterr()
+    assert "1 2025-11-19T07:05:06.250000Z n1 lease" == captured.out.strip()
+    assert "groupsvc: no line is of kind 'leese'; there are lease\n" == captured.err
+
+
 def test_mistakes_are_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "other.txt").touch()
     for arguments in (["check", str(tmp_path)], ["check", str(tmp_path / "other.txt")], ["show", str(tmp_path / "no")]):
