@@ -11,7 +11,8 @@ program that does not read for a second is enough.
 
 Between a program and a daemon there may be something that answers the kernel in the place of the daemon, and passes
 nothing on: a proxy, or a daemon that is stopped. So a session asks as well, and gives up a connection over which no
-answer comes. Over a Unix socket it waits: nothing can be between, and a daemon that goes on has forgotten nothing.
+answer comes for half a minute: before that the answer may be behind a large message on a slow link. Over a Unix socket
+it waits: nothing can be between, and a daemon that goes on has forgotten nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import math
 import zmq
 
 from ..addresses import TCP
-from ..wire.limits import DEAD_LINK_MS, KEEPALIVE_S
+from ..wire.limits import DEAD_LINK_MS, KEEPALIVE_S, SILENT_LINK_S
 
 PROBES = DEAD_LINK_MS // (1_000 * KEEPALIVE_S)
 """Where the kernel has no time limit for a connection, so many without an answer are one."""
@@ -41,4 +42,4 @@ def end_dead_links(socket: zmq.Socket[bytes]) -> None:
 
 def silence_s_max(address: str) -> float:
     """For how long the daemon there may answer nothing before the connection is given up."""
-    return DEAD_LINK_MS / 1_000 if address.startswith(TCP) else math.inf
+    return SILENT_LINK_S if address.startswith(TCP) else math.inf

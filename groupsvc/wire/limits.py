@@ -31,6 +31,11 @@ DEAD_LINK_MS = 4_000
 nothing for so long: after a cut in the network it would go on for minutes. Well above every pause that the protocol
 itself bridges. ZeroMQ's own heartbeats must not be used: they end the process (``drivers/dead_links.py``)."""
 
+SILENT_LINK_S = 30.0
+"""A session over tcp gives up a connection over which it was answered nothing for so long, though the kernel was. A
+frame counts when all of it has come; over a link with less than 2.3 Mbit/s the largest takes longer. Who gives up in
+the middle of one has to begin it anew, and would for ever; that the session is suspended does not wait for this."""
+
 # --- Sessions and groups ---
 
 PAYLOAD_BYTES_MAX = 4 * 1024 * 1024

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import select
 import socket
 import threading
+import time
 from types import TracebackType
 from typing import Self
 
@@ -25,6 +27,7 @@ class Forwarder:
         self._other_end: dict[socket.socket, socket.socket] = {}
         self._silent: set[socket.socket] = set()
         self._is_open = True
+        self._bytes_per_s = math.inf
         self._lock = threading.Lock()
         self._wake, self._waker = socket.socketpair()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -51,6 +54,10 @@ class Forwarder:
         with self._lock:
             self._silent.update(self._other_end)
         self._waker.send(b"x")
+
+    def slow_down(self, bytes_per_s: float) -> None:
+        """From now on no more gets through, both ways together."""
+        self._bytes_per_s = bytes_per_s
 
     def __enter__(self) -> Self:
         return self
@@ -90,6 +97,7 @@ class Forwarder:
         try:
             data = ready.recv(CHUNK_BYTES)
             if data:
+                time.sleep(len(data) / self._bytes_per_s)
                 self._other_end[ready].sendall(data)
                 return
         except OSError:

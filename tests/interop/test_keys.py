@@ -13,7 +13,7 @@ import zmq
 
 import groupsvc
 from groupsvc import DaemonUnreachable, Keys, SessionState, UsageError, aio
-from groupsvc.drivers import curve
+from groupsvc.drivers import curve, dead_links
 from groupsvc.drivers.connection import DaemonConnection
 from groupsvc.drivers.curve import new_keys
 from groupsvc.keys import write_keys
@@ -23,6 +23,7 @@ from groupsvc.testing.loopback_ports import PortBlock
 from groupsvc.wire import frames
 from groupsvc.wire.client_messages import REQUEST_CODEC, StatusAsk
 from groupsvc.wire.kinds import FrameKind
+from groupsvc.wire.limits import DEAD_LINK_MS, PAYLOAD_BYTES_MAX
 from tests.interop.forwarder import Forwarder
 
 ASK = frames.pack(FrameKind.CLIENT_REQUEST, bytes(16), b"client", 1, REQUEST_CODEC.encode([StatusAsk(1)]))
@@ -137,8 +138,9 @@ def test_a_program_of_another_machine_that_is_killed_leaves_its_groups(keyed: Lo
 
 
 @pytest.mark.parametrize("how", ["cut", "fall_silent"])
-def test_a_session_outlives_the_network_between(keyed: LocalDomain, how: str) -> None:
+def test_a_session_outlives_the_network_between(keyed: LocalDomain, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that is cut, or over which nothing comes any more, is given up by both ends and made anew."""
+    monkeypatch.setattr(dead_links, "SILENT_LINK_S", 4.0)
     states: list[SessionState] = []
     with (
         Forwarder(keyed.remote_address("n1")) as network,
@@ -153,6 +155,24 @@ def test_a_session_outlives_the_network_between(keyed: LocalDomain, how: str) ->
         keyed.wait_until(lambda: session.state is SessionState.CONNECTED, "it is connected again")
         group.send(b"after")
         assert 1 == len(group.providers)
+    assert SessionState.LOST not in states
+
+
+def test_a_large_message_gets_through_a_slow_link_however_long_that_takes(keyed: LocalDomain) -> None:
+    """Up, and down again: nothing else is heard meanwhile, for longer than the kernel waits for an acknowledgement."""
+    payload = bytes(PAYLOAD_BYTES_MAX)
+    states: list[SessionState] = []
+    with (
+        Forwarder(keyed.remote_address("n1")) as network,
+        groupsvc.connect(network.address, keys=keyed.keys) as session,
+        session.join("slow-link") as group,
+    ):
+        session.on_state(states.append)
+        before = network.connections
+        network.slow_down(bytes_per_s=len(payload) / (1.5 * DEAD_LINK_MS / 1_000))
+        group.multicast(payload)
+        group.flush(timeout=60)
+        assert before == network.connections
     assert SessionState.LOST not in states
 
 

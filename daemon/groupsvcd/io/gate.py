@@ -8,7 +8,10 @@ connects a thousand times and does not read: for each of them A keeps a queue of
     connections of one key that have spoken         ``PER_KEY_MAX``
 
 Past either the oldest is ended. Of an honest node that is one which broke without telling; should it be another, B
-connects anew in a moment and repeats what was lost.
+connects anew in a moment and repeats what was lost. But E, who has no key, needs none to knock: for as long as a
+handshake may take it holds a descriptor, and the oldest silent connections are those of honest nodes to a voter that
+is not the name server. So while many are arriving (``ARRIVING_MAX``) it is the oldest of these that is ended: who is
+older has had its handshake.
 
 A key that is not listed any more has no business here: ``cut`` ends what it has. What it came in with a moment ago and
 has said nothing over is ended with its first word; who comes later cannot have that key. So a late word of a connection
@@ -29,15 +32,19 @@ import attrs
 import zmq
 
 from ..core.domain.limits import NODES_MAX
-from . import sockets
+from . import clocks, sockets
 from .complaints import Complaints
 from .keys import let_in_as
-from .sockets import Socket
+from .sockets import HANDSHAKE_MS, Socket
 from .strangers import cookie_of, cut_off
 from .watch import Watch
 
-SILENT_MAX = NODES_MAX + 1_024
-"""Nodes connect to all voters and speak to the name server: at the others most are silent for ever. And some more."""
+ARRIVING_MAX = 1_024
+"""Connections whose handshake may not be over. A domain that starts has more; they are let be while there is room."""
+ARRIVING_S = HANDSHAKE_MS / 1_000 + 1.0
+"""So long after it was seen a connection has had its handshake, or libzmq has ended it."""
+SILENT_MAX = NODES_MAX + ARRIVING_MAX
+"""Nodes connect to all voters and speak to the name server: at the others most are silent for ever."""
 DESCRIPTORS_SHARE = 4
 """Of the descriptors that this process may have, silent connections at one port get one part of so many."""
 
@@ -73,13 +80,16 @@ class Gate:
 
     def __init__(
         self, listening: Socket, *, port: str, watch: Watch, complaints: Complaints,
-        is_listed: Callable[[str], bool] | None,
+        is_listed: Callable[[str], bool] | None, clock: Callable[[], float] = clocks.now,
     ) -> None:  # fmt: skip
+        self._clock = clock
         self._listening, self._port = listening, port
         self._watch, self._complaints = watch, complaints
         self._is_listed = is_listed
         self.silent_max = min(SILENT_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // DESCRIPTORS_SHARE)
+        self.arriving_max = self.silent_max * ARRIVING_MAX // SILENT_MAX
         self._silent: dict[int, bytes] = {}  # by descriptor, the oldest first: the kernel's number
+        self._arriving: dict[int, float] = {}  # the newest of them: when each was seen
         self._known: dict[int, Connection] = {}  # those that have spoken
         self._of: dict[str, dict[int, None]] = {}  # by key, the oldest first
         self._doubtful: set[bytes] = set()  # which were silent when a key was taken off the list: whose are they?
@@ -149,6 +159,7 @@ class Gate:
 
     def _forget(self, fd: int) -> None:
         self._doubtful.discard(self._silent.pop(fd, b""))
+        self._arriving.pop(fd, None)
         known = self._known.pop(fd, None)
         if known is not None:
             mine = self._of[known.key]
@@ -158,12 +169,17 @@ class Gate:
 
     def look(self) -> None:
         """See which connections have come and gone; the daemon's watch calls it, and who cannot wait for that."""
+        now = self._clock()
         for event, fd in sockets.monitor_events(self._monitor):
             self._forget(fd)
             if event == zmq.EVENT_ACCEPTED and (cookie := cookie_of(fd)):
                 self._silent[fd] = cookie
+                self._arriving[fd] = now
+        while self._arriving and next(iter(self._arriving.values())) <= now - ARRIVING_S:
+            del self._arriving[next(iter(self._arriving))]
         while len(self._silent) > self.silent_max:
-            fd, cookie = next(iter(self._silent.items()))
+            fd = next(iter(self._arriving if len(self._arriving) > self.arriving_max else self._silent))
+            cookie = self._silent[fd]
             self._forget(fd)
             if cut_off(fd, cookie):
                 text = f"over more than {self.silent_max} connections at {self._port} nothing was said"

@@ -20,6 +20,8 @@ How much a peer that does not read may cost (C was stopped, and A goes on sendin
     C's part of A's XPUB the same                       32 MiB
     in all                                              64 MiB
 
+    and what A wants to hear of C: some 120 bytes for each topic that it joins or leaves meanwhile
+
 When C has not taken anything for ``DEAD_LINK_MS`` the kernel ends the connection, and all of it is free again; over ipc
 when C ends.
 
@@ -405,14 +407,15 @@ class Peers:
     def _receive_apart(self, found: list[memoryview], frames_max: int, all_of_them: bool) -> bool:
         assert self._apart is not None
 
-        def take(node: str, part: zmq.Frame, receiving: Socket) -> None:
+        def take(node: str, part: zmq.Frame, receiving: Socket) -> bool:
             if part.more:
-                extra = sockets.drop_rest(receiving)
+                extra = sockets.drop_rest(receiving)  # of any size
                 self._complaints.note("bad frame", f"a multicast of {node} with {extra} parts too many")
-                return
+                return False
             frame = part.buffer[TOPIC_BYTES:]
             if self._is_true(node.encode(), frame):
                 found.append(frame)
+            return True
 
         self._apart.receive(frames_max, BYTES_PER_ROUND, take, all_of_them=all_of_them)
         return not self._apart.has_unread

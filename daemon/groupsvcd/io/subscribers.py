@@ -86,9 +86,9 @@ class Subscribers:
             self._unread.add(node)
 
     def receive(
-        self, frames_max: int, bytes_max: int, take: Callable[[str, zmq.Frame, Socket], None], *, all_of_them: bool
+        self, frames_max: int, bytes_max: int, take: Callable[[str, zmq.Frame, Socket], bool], *, all_of_them: bool
     ) -> None:
-        """Give ``take`` what has come, with the node it is from: from each until one of the limits is reached."""
+        """Give ``take`` what has come, with the node it is from, of each to a limit, or until it says: no more now."""
         if all_of_them:
             self._unread.update(self._heard)
         for node in list(self._unread):
@@ -96,9 +96,8 @@ class Subscribers:
             try:
                 for _ in range(frames_max):
                     part = receiving.recv(NOBLOCK, copy=False)
-                    take(node, part, receiving)
                     left -= len(part)
-                    if left <= 0:
+                    if not take(node, part, receiving) or left <= 0:
                         break
             except zmq.Again:
                 self._unread.discard(node)

@@ -5,7 +5,8 @@ incarnation with which the process started, so a restart begins files of its own
 grown to its limit or is old enough. It never changes its name, and nothing is ever written into one that was left:
 whoever collects files, or compacts them, can take every file that is not locked. There is place for a number of full
 files, and the oldest of the node go when it is taken, whatever run they are of. A daemon that cannot start is started
-again every two seconds, and each time begins a file: by their number alone these would push out what is to be read now.
+again every two seconds, for a night perhaps, and each time begins a file, though a small one: these would push out what
+is to be read now. So small ones have a place of their own, as large as one full file, and take none from the others.
 
 Each file begins with a line ``journal``, which says at which level it was written, and by which clock.
 
@@ -49,8 +50,10 @@ log = logging.getLogger(__name__)
 MERGED_ENTRIES = 1_024
 """Of one group in one line, and about so often digests can be compared while nothing but messages is delivered."""
 
-FILE_SHARE_MIN = 1 / 256
-"""Of the place for a full file each takes as much as it is large, and this at least; so their number is bounded."""
+SMALL_FILE_SHARE_MAX = 1 / 256
+"""Up to so much of a full file is small: what a start that fails writes is, unless a full one has less than 1 MiB."""
+SMALL_FILE_SHARE_MIN = 1 / 1_024
+"""Of the place for small ones each takes so much at least; so their number is bounded."""
 
 _NEXT_FILE: Final = b""
 """Among the lines that wait to be written: what comes after this goes into a new file."""
@@ -293,13 +296,20 @@ class EventWriter:
         self._remove_oldest()
 
     def _remove_oldest(self) -> None:
-        room = float(self._files_max)
+        room, small_room = float(self._files_max), 1.0
         for name, path in reversed(segments_of(self._directory, self._node)):
             try:
-                size = path.stat().st_size
+                share = path.stat().st_size / self._file_bytes_max
             except FileNotFoundError:
                 continue  # somebody collects
-            is_open = name == SegmentName(self._node, self._boot, self._written_number)
-            room -= 1.0 if is_open else max(size / self._file_bytes_max, FILE_SHARE_MIN)
-            if room < 0:
+            if name == SegmentName(self._node, self._boot, self._written_number):
+                room -= 1.0  # it will be full
+                is_too_much = False
+            elif share > SMALL_FILE_SHARE_MAX:
+                room -= share
+                is_too_much = room < 0
+            else:
+                small_room -= max(share, SMALL_FILE_SHARE_MIN)
+                is_too_much = small_room < 0
+            if is_too_much:
                 path.unlink(missing_ok=True)

@@ -86,7 +86,7 @@ class TestStates:
             line.machine.outbox.clear()  # carried nowhere
 
     def test_a_connection_over_which_anything_comes_is_not_given_up(self) -> None:
-        """The answers stand behind sixteen megabytes of messages, and the network is slow."""
+        """The answers stand behind many messages, and the network is slow."""
         line = Line(new_machine(4.0), DaemonInMemory())
         line.connect()
         for step in range(1, 40):

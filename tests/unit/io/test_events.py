@@ -113,13 +113,20 @@ def test_starts_that_fail_do_not_push_out_what_was_written_before(tmp_path: Path
     before.close()
     evidence = before.path.name
     assert 200_000 < before.path.stat().st_size
-    for boot in range(2, 100):
+    for boot in range(2, 1_200):
         writer(tmp_path, boot=boot, files_max=2).close()
     assert evidence in names(tmp_path)
-    for boot in range(100, 700):
-        writer(tmp_path, boot=boot, files_max=2).close()
-    assert evidence not in names(tmp_path)
-    assert 1 + 256 == len(names(tmp_path))
+    assert 1 + 1_024 + 1 == len(names(tmp_path)), "it, the newest of the small ones, and what was written last"
+
+
+def test_small_files_together_are_no_larger_than_a_full_one(tmp_path: Path) -> None:
+    for boot in range(1, 400):
+        small = writer(tmp_path, boot=boot, file_bytes_max=1_000_000, files_max=2)
+        small._write_whole(b"x" * 3_500 + b"\n")
+        small.close()
+    sizes = [path.stat().st_size for path in tmp_path.iterdir()]
+    assert max(sizes) <= 1_000_000 / 256
+    assert 900_000 < sum(sizes) <= 1_000_000 + max(sizes)
 
 
 def test_the_file_that_is_written_to_is_locked_and_others_are_not(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
+import resource
 import socket
 from collections.abc import Iterator
 
@@ -36,6 +37,7 @@ class Door:
         self.context, self.loop, self.keys = context, loop, keys
         self.listed = {B.public, C.public}
         self.heard: list[bytes] = []
+        self.now = 100.0
         self._keeper = Doorkeeper(
             context,
             doors={NODES: {"b": (B.public,), "c": (C.public,)}},
@@ -49,6 +51,7 @@ class Door:
             watch=loop.watch,
             complaints=loop.complaints,
             is_listed=self.listed.__contains__ if keys else None,
+            clock=lambda: self.now,
         )
         if keys:
             curve.serve(self.router, A, NODES)
@@ -142,9 +145,27 @@ def test_what_is_over_is_forgotten(door: Door, loop: Loop) -> None:
     assert loop.until(lambda: not (door.gate._silent or door.gate._known or door.gate._of), door.read)
 
 
-def test_a_domain_that_is_as_large_as_can_be_fits_beside_it() -> None:
-    """Nearly all of its nodes are silent at a voter that is not the name server."""
-    assert gate.SILENT_MAX > NODES_MAX
+def test_who_knocks_without_a_key_ends_no_connection_of_a_node(keyed: Door, loop: Loop) -> None:
+    """At a voter that is not the name server a node is silent, and its connection is the oldest."""
+    keyed.gate.silent_max, keyed.gate.arriving_max = 4, 1
+    node = keyed.dealer()
+    assert loop.until(lambda: 1 == len(keyed.gate._arriving), keyed.read)
+    keyed.now += gate.ARRIVING_S
+    knocking = [keyed.raw() for _ in range(6)]
+    assert loop.until(lambda: 6 - 3 == [is_ended(one) for one in knocking].count(True), keyed.read)
+    assert [True] * 3 + [False] * 3 == [is_ended(one) for one in knocking]
+    assert keyed.hears(node, b"here all the time")
+    for one in (*knocking, node):
+        one.close()
+
+
+def test_a_domain_whose_nodes_all_connect_at_once_fits_beside_it(context: Context, loop: Loop) -> None:
+    """Nearly all of its nodes are silent at a voter that is not the name server; as long as descriptors allow it."""
+    made = Door(context, loop, keys=False)
+    room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // gate.DESCRIPTORS_SHARE
+    assert made.gate.silent_max == min(room, gate.SILENT_MAX)
+    assert made.gate.silent_max - made.gate.arriving_max >= min(NODES_MAX, room * NODES_MAX // gate.SILENT_MAX)
+    made.close()
 
 
 def test_a_node_that_connects_again_and_again_is_one_node(keyed: Door, loop: Loop) -> None:

@@ -316,3 +316,19 @@ def test_a_flood_of_strangers_with_a_new_key_each_is_ten_lines(loop: Loop) -> No
     finally:
         keeper.close()
         context.term()
+
+
+def test_of_multicasts_in_several_parts_one_is_enough_for_a_round(loop: Loop, start: Start) -> None:
+    """They are garbage, of any size: each is dropped as a whole, and then it is the turn of the others."""
+    a, b = start("a", A), start("b", B)
+    assert is_multicast(loop, a, b, "a", b"before")
+    dropped = [0]
+
+    def listen() -> None:
+        b.listen()
+        dropped.append(b.complaints.counts.get("bad frame", 0))
+        assert dropped[-1] <= dropped[-2] + 1
+
+    for _ in range(10):
+        a.peers.publisher.socket.send_multipart([DOMAIN_TOPIC + frame("a"), b"x", b"x"])
+    assert loop.until(lambda: 10 == dropped[-1], listen)

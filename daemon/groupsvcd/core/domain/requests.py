@@ -52,7 +52,9 @@ WAITING_MAX = 10_000
 WAITING_PER_PRINCIPAL_MAX = 2_500
 """Of these, of all programs of one user or key: so nobody keeps the others from asking."""
 RECOUNT_S = 0.1
-"""Between two countings: of ten thousand one takes a millisecond."""
+RECOUNT_SHARE = 1 / 16
+"""They are counted again after so long, or when as many have come since as are so much of all that wait: it is sixteen
+looks for each call at most, and who is refused had three quarters of what is allowed waiting a moment ago."""
 
 
 @attrs.define
@@ -95,6 +97,7 @@ class Requests:
         self._deadlines: list[float] = []  # a heap; answered calls leave theirs behind, which does no harm
         self._taken: Counter[str] = Counter()  # of each principal since the last count, so never too few
         self._counted_at = -math.inf
+        self._taken_since = 0
         self._number = 0
         self._last_n = 0
         self._repeat_at = math.inf
@@ -271,26 +274,33 @@ class Requests:
         self._put_command(Call(0, math.inf, about, answered, failed, command=body))
 
     def _take(self, call: Call) -> bool:
-        if len(self._questions) + len(self._unsent) + len(self._sent) + len(self._hand_overs) >= WAITING_MAX:
+        if self._waiting >= WAITING_MAX:
             self._problem(call, "failed", "busy", f"{WAITING_MAX} calls are waiting on this node already")
             return False
         call.who = self.identity_of(call.client)
         if not self._has_share(call.who):
-            most = f"{WAITING_PER_PRINCIPAL_MAX} calls of programs of {call.who}"
-            text = f"{most} are waiting on this node already: ask again when some of them have ended"
+            most = f"programs of {call.who} have as many calls waiting on this node as they may"
+            text = f"{most} ({WAITING_PER_PRINCIPAL_MAX}): ask again when some of them have ended"
             self._problem(call, "failed", "busy", text)
             return False
         self._taken[call.who] += 1
+        self._taken_since += 1
         if len(self._deadlines) > 2 * WAITING_MAX:
             self._forget_deadlines_of_answered_calls()
         heapq.heappush(self._deadlines, call.deadline)
         return True
 
     def _has_share(self, who: str) -> bool:
-        if self._taken[who] >= WAITING_PER_PRINCIPAL_MAX and self.turn.now >= self._counted_at + RECOUNT_S:
-            self._counted_at = self.turn.now
+        if not who or self._taken[who] < WAITING_PER_PRINCIPAL_MAX:
+            return True
+        if self.turn.now >= self._counted_at + RECOUNT_S or self._taken_since >= self._waiting * RECOUNT_SHARE:
+            self._counted_at, self._taken_since = self.turn.now, 0
             self._taken = Counter(call.who for call in self._calls if call.who)
-        return not who or self._taken[who] < WAITING_PER_PRINCIPAL_MAX
+        return self._taken[who] < WAITING_PER_PRINCIPAL_MAX
+
+    @property
+    def _waiting(self) -> int:
+        return len(self._questions) + len(self._unsent) + len(self._sent) + len(self._hand_overs)
 
     @property
     def _calls(self) -> tuple[Call, ...]:

@@ -331,7 +331,7 @@ def test_nobody_takes_the_places_of_the_others(monkeypatch: pytest.MonkeyPatch) 
         stage.set(number, client=1)
     replies = stage.replies()
     assert [("failed", "busy")] * 3 == [_problem(reply) for reply in replies]
-    assert "3 calls of programs of user:1 are waiting on this node already" in str(replies[0])
+    assert "programs of user:1 have as many calls waiting on this node as they may (3)" in str(replies[0])
     for number in range(1, 4):
         stage.set(number, client=2)
     assert [] == stage.replies()
@@ -356,6 +356,18 @@ def test_a_share_is_free_again_when_calls_have_ended(monkeypatch: pytest.MonkeyP
     for number in range(5, 9):
         stage.get(number)
     assert [("failed", "busy")] == [_problem(reply) for reply in stage.replies()]
+
+
+def test_who_has_its_answers_soon_may_ask_as_often_as_it_likes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is how many wait, and not how many have come since anybody looked."""
+    monkeypatch.setattr(requests_module, "WAITING_PER_PRINCIPAL_MAX", 100)
+    stage = Stage()
+    stage.requests.identity_of = lambda client: "user:1"
+    for number in range(1, 5_001):
+        stage.get(number)
+        if number > 20:
+            stage.requests.on_tell(Tell(ME, 7, number - 20, {"value": "red", "version": 9}))
+    assert not [reply for reply in stage.replies() if isinstance(reply, Problem)]
 
 
 def test_the_node_itself_always_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
