@@ -80,13 +80,17 @@ def compact(directory: Path, out: Path | None = None, *, keep: bool = False, dry
     if not dry_run:
         out.mkdir(parents=True, exist_ok=True)
     for name, file in segments_of(directory):
-        with closed(file) as is_closed:
-            if not is_closed:
-                yield Done(file, "open")
-            elif dry_run:
-                yield _looked_at(file)
-            else:
-                yield _compacted(file, out / name.compacted, keep=keep)
+        try:
+            with closed(file) as is_closed:
+                if not is_closed:
+                    yield Done(file, "open")
+                elif dry_run:
+                    yield _looked_at(file)
+                else:
+                    yield _compacted(file, out / name.compacted, keep=keep)
+        except FileNotFoundError:
+            if file.exists():
+                raise  # something else is missing; this one its daemon has removed meanwhile, to make room
 
 
 def _looked_at(file: Path) -> Done:

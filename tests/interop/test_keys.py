@@ -158,7 +158,7 @@ def test_a_session_outlives_the_network_between(keyed: LocalDomain, how: str, mo
     assert SessionState.LOST not in states
 
 
-def test_a_large_message_gets_through_a_slow_link_however_long_that_takes(keyed: LocalDomain) -> None:
+def test_a_large_message_gets_through_a_slow_link(keyed: LocalDomain) -> None:
     """Up, and down again: nothing else is heard meanwhile, for longer than the kernel waits for an acknowledgement."""
     payload = bytes(PAYLOAD_BYTES_MAX)
     states: list[SessionState] = []

@@ -30,7 +30,7 @@ class Limits:
     client_queue_frames_max: int = 1_000  # frames waiting for one client; beyond it it is given up
     journal_file_bytes_max: int = 64 * 1024 * 1024  # size at which the event journal begins a new file
     journal_file_seconds_max: int = 3_600  # age at which it begins one
-    journal_files_max: int = 4  # full files of the event journal, or as much in small ones, that are kept
+    journal_files_max: int = 4  # full files of the event journal, or as much in smaller ones, that are kept
     metrics_series_max: int = 100  # groups, and peers, that have metrics of their own; sums count all
 
 

@@ -11,7 +11,7 @@ Past either the oldest is ended. Of an honest node that is one which broke witho
 connects anew in a moment and repeats what was lost. But E, who has no key, needs none to knock: for as long as a
 handshake may take it holds a descriptor, and the oldest silent connections are those of honest nodes to a voter that
 is not the name server. So while many are arriving (``ARRIVING_MAX``) it is the oldest of these that is ended: who is
-older has had its handshake.
+older has had its handshake. (That a handshake is over the monitor tells, but not of which connection.)
 
 A key that is not listed any more has no business here: ``cut`` ends what it has. What it came in with a moment ago and
 has said nothing over is ended with its first word; who comes later cannot have that key. So a late word of a connection
@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable
+from itertools import takewhile
 
 import attrs
 import zmq
@@ -175,8 +176,8 @@ class Gate:
             if event == zmq.EVENT_ACCEPTED and (cookie := cookie_of(fd)):
                 self._silent[fd] = cookie
                 self._arriving[fd] = now
-        while self._arriving and next(iter(self._arriving.values())) <= now - ARRIVING_S:
-            del self._arriving[next(iter(self._arriving))]
+        for fd in list(takewhile(lambda fd: self._arriving[fd] <= now - ARRIVING_S, self._arriving)):
+            del self._arriving[fd]
         while len(self._silent) > self.silent_max:
             fd = next(iter(self._arriving if len(self._arriving) > self.arriving_max else self._silent))
             cookie = self._silent[fd]

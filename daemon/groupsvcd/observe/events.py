@@ -6,7 +6,8 @@ grown to its limit or is old enough. It never changes its name, and nothing is e
 whoever collects files, or compacts them, can take every file that is not locked. There is place for a number of full
 files, and the oldest of the node go when it is taken, whatever run they are of. A daemon that cannot start is started
 again every two seconds, for a night perhaps, and each time begins a file, though a small one: these would push out what
-is to be read now. So small ones have a place of their own, as large as one full file, and take none from the others.
+is to be read now. So the files that are as small as these take no place from the others, and only their number is
+limited. (The file that is written to has its whole place from its beginning on.)
 
 Each file begins with a line ``journal``, which says at which level it was written, and by which clock.
 
@@ -50,10 +51,13 @@ log = logging.getLogger(__name__)
 MERGED_ENTRIES = 1_024
 """Of one group in one line, and about so often digests can be compared while nothing but messages is delivered."""
 
-SMALL_FILE_SHARE_MAX = 1 / 256
-"""Up to so much of a full file is small: what a start that fails writes is, unless a full one has less than 1 MiB."""
-SMALL_FILE_SHARE_MIN = 1 / 1_024
-"""Of the place for small ones each takes so much at least; so their number is bounded."""
+FILE_SHARE_MIN = 1 / 256
+"""Of the place for a full file each takes as much as it is large, and this at least; so their number is bounded."""
+
+SMALL_FILE_BYTES_MAX = 16 * 1024
+"""What a start that fails writes is less. No file is small that has more than ``FILE_SHARE_MIN`` of a full one."""
+SMALL_FILES_MAX = 1_024
+"""Six weeks of hours in which nothing happened; 16 MiB at most."""
 
 _NEXT_FILE: Final = b""
 """Among the lines that wait to be written: what comes after this goes into a new file."""
@@ -296,20 +300,21 @@ class EventWriter:
         self._remove_oldest()
 
     def _remove_oldest(self) -> None:
-        room, small_room = float(self._files_max), 1.0
+        room, small = float(self._files_max), SMALL_FILES_MAX
+        small_bytes_max = min(SMALL_FILE_BYTES_MAX, self._file_bytes_max * FILE_SHARE_MIN)
         for name, path in reversed(segments_of(self._directory, self._node)):
             try:
-                share = path.stat().st_size / self._file_bytes_max
+                size = path.stat().st_size
             except FileNotFoundError:
                 continue  # somebody collects
             if name == SegmentName(self._node, self._boot, self._written_number):
-                room -= 1.0  # it will be full
-                is_too_much = False
-            elif share > SMALL_FILE_SHARE_MAX:
-                room -= share
-                is_too_much = room < 0
+                room -= 1.0
+                continue
+            if size <= small_bytes_max:
+                small -= 1
+                is_too_much = small < 0
             else:
-                small_room -= max(share, SMALL_FILE_SHARE_MIN)
-                is_too_much = small_room < 0
+                room -= max(size / self._file_bytes_max, FILE_SHARE_MIN)
+                is_too_much = room < 0
             if is_too_much:
                 path.unlink(missing_ok=True)

