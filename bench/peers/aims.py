@@ -40,7 +40,8 @@ COPIES = (
 )
 KILLED = (
     "Half of it the kernel needs to take the killed program down, which is the same for both; then three daemons and "
-    "a program that have slept are woken one after the other ([0036](decisions/0036-where-the-time-goes-beside-others.md))."
+    "a program that have slept are woken one after the other "
+    "([0036](decisions/0036-where-the-time-goes-beside-others.md))."
 )
 
 
