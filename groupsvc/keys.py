@@ -108,7 +108,7 @@ def keys_for(address: str, given: GivenKeys) -> Keys | None:
     keys = given if isinstance(given, Keys) else Keys.read(given)
     if not keys.servers:
         where = "in groupsvc.Keys(…, servers=…)" if isinstance(given, Keys) else f'in {os.fspath(given)}: server = "…"'
-        raise UsageError(f"the public key of the daemon at {address} is not known; it stands {where}")
+        raise UsageError(f"the public key of the daemon at {address} is not known; it must stand {where}")
     return keys
 
 

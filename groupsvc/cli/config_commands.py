@@ -122,7 +122,8 @@ def _line(found: OptionsAre, key: str) -> OptionLine:
     for line in found.options:
         if line.key == key:
             return line
-    close = difflib.get_close_matches(key, [line.key for line in found.options], n=1)
+    ends = [line.key for line in found.options if line.key.endswith(f".{key}")]
+    close = ends or difflib.get_close_matches(key, [line.key for line in found.options], n=1)
     raise UsageError(f"there is no option {key}" + (f"; did you mean {close[0]}?" if close else ""))
 
 

@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     dev.add_argument("--nodes", type=_node_count, default=3, metavar="N", help="how many daemons (default 3)")
     dev.add_argument("--json", action="store_true", help="print an object a line for programs")
-    dev.set_defaults(command=_dev)
+    dev.set_defaults(command=_dev, ends_unread=True)
 
     status = asking(
         commands, "status", _status, help="the nodes, the name server, and what is wrong", example="groupsvc status"

@@ -46,6 +46,7 @@ def add(commands: Commands) -> None:
         example="groupsvc join db --name guard --vote-by 'jq -e \".state != null\"'",
     )  # fmt: skip
     group_argument(join)
+    join.set_defaults(ends_unread=True)
     join.add_argument(
         "--name", type=provider_text, default=NAME, metavar="NAME", help=f"what the others see (default {NAME})"
     )

@@ -35,9 +35,9 @@ def add(commands: Commands) -> None:
     show = _verb(verbs, "show", "print journals, a line for each event", "groupsvc journal show n1.*.ndjson")
     show.add_argument("files", nargs="+", type=Path, metavar="FILE", help="segments, as lines or as Parquet")
     show.add_argument("--kind", action="append", default=[], metavar="KIND", help="only these; may be given again")
-    show.add_argument("--group", type=int, dest="group_id", metavar="ID", help="only lines about this group")
+    show.add_argument("--group", type=_group_id, dest="group_id", metavar="ID", help="only lines about this group")
     show.add_argument("--json", action="store_true", help="print the lines as they are")
-    show.set_defaults(command=_show)
+    show.set_defaults(command=_show, ends_unread=True)
     check = _verb(
         verbs, "check", "compare the journals of several nodes: order, views, ballots, barriers",
         "groupsvc journal check n1/ n2/ n3/",
@@ -58,6 +58,13 @@ def add(commands: Commands) -> None:
     compact.set_defaults(command=_compact)
 
 
+def _group_id(text: str) -> int:
+    """Journals have no names of groups in them: there may be several of one name, one after the other."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number; that of a group is told by `groupsvc look-up NAME`")
+    return int(text)
+
+
 def _verb(verbs: Commands, name: str, help: str, example: str) -> argparse.ArgumentParser:
     return verbs.add_parser(
         name, help=help, description=help[0].upper() + help[1:] + ".",
@@ -76,12 +83,16 @@ def _incomplete(parser: argparse.ArgumentParser) -> ExitCode:
 def _show(options: argparse.Namespace) -> ExitCode:
     code = ExitCode.OK
     found: set[str] = set()
+    groups: set[int] = set()
     for file in options.files:
+        if file.is_dir():
+            raise UsageError(f"{file} is a directory; show takes files, as in {file}/*.ndjson")
         if not file.is_file():
             raise UsageError(f"there is no file {file}")
         lines = SegmentLines(file)
         for _, line in lines:
             found.add(line.op)
+            groups.add(line.group)
             if (not options.kind or line.op in options.kind) and options.group_id in (None, line.group):
                 print(to_line(line).decode().rstrip() if options.json else in_words(line))
         for problem in lines.unreadable:
@@ -91,6 +102,9 @@ def _show(options: argparse.Namespace) -> ExitCode:
             print(f"groupsvc: {file}: the last {lines.torn_bytes} bytes are no whole line", file=sys.stderr)
     for kind in sorted(set(options.kind) - found):
         print(one_line(f"groupsvc: no line is of kind {kind!r}; there are {', '.join(sorted(found))}"), file=sys.stderr)
+    if options.group_id is not None and options.group_id not in groups:
+        numbers = ", ".join(map(str, sorted(groups)))
+        print(f"groupsvc: no line is about group {options.group_id}; there are {numbers or 'none'}", file=sys.stderr)
     return code
 
 
@@ -165,8 +179,9 @@ def _in_json(found: Findings) -> dict[str, Any]:
 def _compact(options: argparse.Namespace) -> ExitCode:
     from ..journals.parquet import compact  # pyarrow is an extra
 
-    code = ExitCode.OK
+    code, are_none = ExitCode.OK, True
     for done in compact(options.directory, options.out, keep=options.keep, dry_run=options.dry_run):
+        are_none = False
         if done.what == "unreadable":
             code = ExitCode.FAILED
         if options.json:
@@ -178,4 +193,6 @@ def _compact(options: argparse.Namespace) -> ExitCode:
         text += f"; the last {done.torn_bytes} bytes were no whole line" if done.torn_bytes else ""
         text += f"; left as it is: {done.problem}" if done.problem else ""
         print(one_line(text), flush=True)
+    if are_none:
+        print(one_line(f"groupsvc: there are no journals in {options.directory}"), file=sys.stderr)
     return code

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import os
 import sys
 from collections.abc import Sequence
 
@@ -64,12 +63,14 @@ def _run(arguments: Sequence[str] | None) -> int:
         whole = f"groupsvc {typed[0]} {options.name} -- {misplaced[0]}"
         options.runs.error(f"the command to run stands behind --, as in `{whole}`")
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        _innermost(parser, typed).error(f"unrecognized arguments: {' '.join(unknown)}")
     options.argv = argv
     command: Command | None = options.command
     if command is None:
         parser.print_help(sys.stderr)
         return ExitCode.USAGE
+    if not getattr(options, "ends_unread", False):
+        streams.outlive_readers()
     try:
         if hasattr(options, "group"):  # before anybody is asked: the same mistake has the same answer everywhere
             group_name(options.group, may_be_reserved=True)
@@ -82,12 +83,13 @@ def _run(arguments: Sequence[str] | None) -> int:
     except GroupServiceError as error:
         print(one_line(f"groupsvc: {explained(error, options)}"), file=sys.stderr)
         return code_of(error)
-    except BrokenPipeError:  # `groupsvc status | head -1`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # `groupsvc watch | head -1`
+        streams.read_nowhere(sys.stdout.fileno())
         return ExitCode.OK
     except OSError as error:  # a full disk behind standard output, most likely
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        print(f"groupsvc: the answer could not be written: {error.strerror}", file=sys.stderr)
+        streams.read_nowhere(sys.stdout.fileno())
+        about = f"{error.filename}" if error.filename is not None else "the answer"
+        print(one_line(f"groupsvc: {about} could not be written: {error.strerror}"), file=sys.stderr)
         return ExitCode.OUTPUT
 
 
@@ -103,6 +105,16 @@ def meant_by(parser: argparse.ArgumentParser, typed: list[str]) -> str:
             return f"there is no command {word!r}; did you mean `{whole} {close[0]}`?" if close else ""
         parser = below[word]
     return ""
+
+
+def _innermost(parser: argparse.ArgumentParser, typed: list[str]) -> argparse.ArgumentParser:
+    """That of the command which was typed: it shows what could have been."""
+    for word in typed:
+        below = commands_below(parser)
+        if word not in below:
+            break
+        parser = below[word]
+    return parser
 
 
 def cut(typed: list[str]) -> tuple[list[str], list[str]]:

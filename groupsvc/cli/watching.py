@@ -38,6 +38,7 @@ def add(commands: Commands) -> None:
         "--wait", type=seconds, default=0.0, metavar="S", help="wait S seconds for the group to appear (default 0)"
     )
     colour_argument(watch)
+    watch.set_defaults(ends_unread=True)
 
 
 def _watch(options: argparse.Namespace) -> ExitCode:

@@ -142,7 +142,7 @@ class DaemonConnection:
         """Set ``key`` if its version is ``if_version`` (0: not set yet), else ``StaleVersion``."""
         wait = self._wait(timeout)
         ask = ConfigSet(self._next_id(), key, value, if_version, wait)
-        return self._call(ask, ConfigValue, f"set {key!r} over version {if_version}", wait, harmless=False)
+        return self._call(ask, ConfigValue, f"set {key!r}", wait, harmless=False)
 
     def options(self, *, timeout: float | None = None) -> OptionsAre:
         """The options of this daemon, and where each value comes from; answered from its memory."""

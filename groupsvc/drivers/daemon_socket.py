@@ -187,7 +187,8 @@ class DaemonSocket:
             raise AsksForKeys(text, advice="give keys=, the path of a key file")
         if events & zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             text = f"the daemon at {self.address} does not know the key {self._keys.public}"
-            raise NotListed(f"{text}: it must stand in [client_keys] of its configuration")
+            where = "it must stand in [client_keys] of its configuration, and this must be its listen_clients"
+            raise NotListed(f"{text}: {where}; at other ports it hears nodes only")
         text = f"who listens at {self.address} hung up at once: the server key may be wrong ({_listed(self._keys)}),"
         raise NotItsKey(f"{text} or it is no groupsvcd with keys")
 

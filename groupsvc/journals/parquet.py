@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,8 @@ def compact(directory: Path, out: Path | None = None, *, keep: bool = False, dry
     if not directory.is_dir():
         raise UsageError(f"{directory} is no directory")
     out = out or directory
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is no directory")
     if not dry_run:
         out.mkdir(parents=True, exist_ok=True)
     for name, file in segments_of(directory):
@@ -113,6 +116,7 @@ def _compacted(file: Path, target: Path, *, keep: bool) -> Done:
         if lines.unreadable:
             hidden.unlink()
             return Done(file, "unreadable", rows, lines.torn_bytes, lines.unreadable[0])
+        hidden.chmod(stat.S_IMODE(file.stat().st_mode))  # who may read the lines may read these, and nobody else
         _sync(hidden)
         hidden.rename(target)
         done = Done(file, "compacted", rows, lines.torn_bytes)

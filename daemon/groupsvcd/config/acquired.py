@@ -130,7 +130,7 @@ class Acquired:
             log.warning(text, key, value, version, problem, extra=about)
         elif not value:
             about = event("option_left", key=key, version=version)
-            log.info("the domain says nothing about %s any more (version %d)", key, version, extra=about)
+            log.info("the domain says nothing about %s (version %d)", key, version, extra=about)
         elif self._is_in_environment(key):
             text = "the domain says %s = %s (version %d), and is overruled here by %s"
             about = event("option_overruled", key=key, value=value, version=version)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import attrs
 
-from groupsvc.addresses import problem_with_local_address
+from groupsvc.addresses import TCP, problem_with_local_address
 from groupsvc.keys import is_key_name
 from groupsvc.wire.limits import NODE_NAME_BYTES_MAX
 
 from ..core.parameters import Timers
-from ..io.addresses import multicast_address, problem_with_metrics_address, problem_with_peer_address
+from ..io.addresses import HTTP, multicast_address, problem_with_metrics_address, problem_with_peer_address
 from .keys import KEY_TABLES
 from .options import Config, Limits
 from .problems import Note, did_you_mean
@@ -67,7 +65,7 @@ def judge_addresses(config: Config, note: Note) -> None:
     """Where this daemon is, and where the others are."""
     for voter, address in config.voters.items():
         _note_if(f"voters.{voter}", problem_with_peer_address(address, may_leave=config.may_leave), note)
-    _judge_clashes(config.voters, note)
+    _judge_clashes(config, note)
     if config.node in config.voters:
         if config.address != config.voters[config.node]:
             text = f"{config.address} differs from voters.{config.node} = {config.voters[config.node]}"
@@ -83,16 +81,27 @@ def judge_addresses(config: Config, note: Note) -> None:
         _note_if("metrics_address", problem_with_metrics_address(config.metrics_address, may_leave=may_leave), note)
 
 
-def _judge_clashes(voters: Mapping[str, str], note: Note) -> None:
-    """Each voter needs two endpoints that no other uses."""
+def _judge_clashes(config: Config, note: Note) -> None:
+    """Each node needs two endpoints that no other uses, nor this daemon for anything else."""
     users: dict[str, str] = {}
-    for voter, address in voters.items():
+    nodes = dict(config.voters)
+    if config.address:
+        nodes.setdefault(config.node, config.address)
+    for node, address in nodes.items():
         if problem_with_peer_address(address, may_leave=True) is not None:
             continue
+        key = f"voters.{node}" if node in config.voters else "address"
         for endpoint in (address, multicast_address(address)):
-            other = users.setdefault(endpoint, voter)
-            if other != voter:
-                note(f"voters.{voter}", f"{endpoint} is used by {other} as well (multicasts take PORT + 1)")
+            other = users.setdefault(endpoint, node)
+            if other != node:
+                note(key, f"{endpoint} is used by {other} as well (multicasts take PORT + 1)")
+    for key in ("listen_clients", "metrics_address"):
+        address = getattr(config, key)
+        if address:
+            endpoint = TCP + address.removeprefix(TCP).removeprefix(HTTP)
+            other = users.setdefault(endpoint, f"this daemon for {key}")
+            if other != f"this daemon for {key}":
+                note(key, f"{endpoint} is used by {other} already (multicasts take PORT + 1)")
 
 
 def judge_numbers(config: Config, note: Note) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 
 import attrs
 
-from groupsvc.addresses import runtime_socket
+from groupsvc.addresses import IPC, runtime_socket
 from groupsvc.wire.limits import NODE_NAME_BYTES_MAX
 
 from ..core.access import Rule
@@ -155,8 +155,16 @@ class _Reader:
         fits, problem = fitting(kind, value)
         if problem:
             self._problem(key, problem)
+        elif key == "client_address":
+            self._values[key] = self._beside_the_file(fits)
         else:
             self._values[key] = fits
+
+    def _beside_the_file(self, address: str) -> str:
+        """A socket is a file as well; one of Linux's without a file (``ipc://@NAME``) is not."""
+        path = address.removeprefix(IPC)
+        is_path = address.startswith(IPC) and path and not path.startswith("@") and "\0" not in path
+        return f"{IPC}{self._base / path}" if is_path else address
 
     def _take_path(self, key: str, value: str) -> None:
         if "\0" in value:

@@ -59,7 +59,7 @@ def look_at_status(status: Status) -> list[Finding]:
     away = [node for node in status.nodes if node.status != "up"]
     for node in away[:SHOWN_MAX]:
         kind = "voter" if node.voter else "node"
-        advice = "start its daemon; its log says why it ended" + (
+        advice = "start its daemon; its log says why it ended, or why it is not let in" + (
             ": one voter less can be lost now" if node.voter else ""
         )
         found.append(warn(NODES, f"{kind} {node.name} is {node.status}", advice))

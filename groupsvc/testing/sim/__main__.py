@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ...cli.streams import outlive_readers
 from . import ledger
 from .plan import draw
 from .runner import Order, check_determinism, run
@@ -25,6 +26,7 @@ from .world import ENGINE
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns its exit code."""
     options = _parser().parse_args(arguments)
+    outlive_readers()  # ``replay 4711 --log | head`` has the verdict of the whole run
     if options.command == "ledger":
         return _ledger(options.file)
     if options.plant is not None:

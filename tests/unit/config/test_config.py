@@ -229,11 +229,26 @@ clients_max = 0
             'node = "c"\naddress = "ipc:///c"\n[voters]\na = "tcp://[::1]:7400"\nb = "tcp://[::1]:7401"',
             ":7401 is used by a as well",
         ),
+        ('node = "n4"\naddress = "ipc:///a"\n[voters]\na = "ipc:///a"', "address: ipc:///a is used by a as well"),
+        (
+            'address = "tcp://127.0.0.1:7400"\nlisten_clients = "tcp://127.0.0.1:7401"\n',
+            "listen_clients: tcp://127.0.0.1:7401 is used by",
+        ),
+        (
+            'listen_clients = "tcp://127.0.0.1:7500"\nmetrics_address = "http://127.0.0.1:7500"\n',
+            "metrics_address: tcp://127.0.0.1:7500 is used by this daemon for listen_clients already",
+        ),
     ],
 )
 def test_a_problem_names_the_place_and_the_reason(tmp_path: Path, text: str, expected: str) -> None:
     found = problems(tmp_path, text)
     assert any(expected in problem for problem in found), found
+
+
+def test_a_socket_stands_beside_the_file_like_other_files(tmp_path: Path) -> None:
+    assert f"ipc://{tmp_path}/n1.sock" == loaded(tmp_path, 'client_address = "ipc://n1.sock"').client_address
+    for address in ("ipc:///run/x.sock", "ipc://@abstract"):
+        assert address == loaded(tmp_path, f'client_address = "{address}"').client_address
 
 
 def test_a_voter_of_several_needs_a_state_directory(tmp_path: Path) -> None:

@@ -78,3 +78,16 @@ def test_of_two_builds_that_are_deaf_to_each_other_one_is_let_in(monkeypatch: py
     trio.run(1.5)
     assert ["X"] == [name for name in "XY" if a.voter.directory.nodes.get(name) is not None]
     assert {"Y"} == {line.args["name"] for line in trio.lines("unwelcome")}
+
+
+def test_who_is_refused_and_asks_again_and_again_is_told_of_now_and_then() -> None:
+    trio = Trio.in_service()
+    a = trio.engines["A"]
+    for number in range(60):
+        essentials = a.parameters.essentials() | {"lease": "9.0" if number < 50 else "8.0"}
+        register = Register("disk-Y", "at:Y", False, 0, essentials)
+        trio.step("A", PeerFrame("Y", 5000, a.domain, (register,)))
+        trio.run(0.2)
+    reasons = [line.args["reason"] for line in trio.lines("unwelcome") if line.args["name"] == "Y"]
+    assert 2 + 1 == len(reasons), "after 0, 5 and 10 s, where it is another one"
+    assert reasons[0] == reasons[1] != reasons[2]

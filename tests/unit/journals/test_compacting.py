@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import random
+import stat
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,11 @@ def names(directory: Path) -> list[str]:
 
 def test_every_line_comes_back_as_it_was(tmp_path: Path) -> None:
     file = segment(tmp_path)
+    file.chmod(0o640)
     [done] = parquet.compact(tmp_path)
     assert ("compacted", 20, 0) == (done.what, done.rows, done.torn_bytes)
     assert ["n1.abc.000001.parquet"] == names(tmp_path)
+    assert 0o640 == stat.S_IMODE(file.with_suffix(".parquet").stat().st_mode), "who may read it are the same"
     assert LINES == [line for _, line in SegmentLines(file.with_suffix(".parquet"))]
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,6 +51,25 @@ def test_a_contradiction_has_its_rule_its_places_and_an_exit_code(
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "arguments, code", [(["check", "DIR"], ExitCode.CONTRADICTION), (["show", "FILE"], ExitCode.OK)]
+)
+def test_a_verdict_does_not_depend_on_who_reads_it(tmp_path: Path, arguments: list[str], code: ExitCode) -> None:
+    """`| head`: what nobody reads any more is no reason to say that all is well; what is only shown ends there."""
+    file = journal(tmp_path, "n1", "n1")
+    journal(tmp_path, "n2", "n2")
+    typed = [{"DIR": str(tmp_path), "FILE": str(file)}.get(word, word) for word in arguments]
+    unread, out = os.pipe()
+    os.close(unread)
+    command = [sys.executable, "-m", "groupsvc.cli", "journal", *typed]
+    common = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ended = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, timeout=60, env=common)
+    os.close(out)
+    assert code == ended.returncode
+    assert "Traceback" not in ended.stderr
+    assert "Broken pipe" not in ended.stderr
+
+
 def test_lines_that_are_missing_are_no_contradiction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = journal(tmp_path, "n1", "n1")
     with file.open("ab") as stream:
@@ -78,6 +100,15 @@ def test_show_tells_the_time_of_the_wall_and_which_kinds_there_are(
     captured = capsys.readouterr()
     assert "1 2025-11-19T07:05:06.250000Z n1 lease" == captured.out.strip()
     assert "groupsvc: no line is of kind 'leese'; there are lease\n" == captured.err
+
+
+def test_groups_are_asked_for_by_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = journal(tmp_path, "n1", "n1")
+    assert ExitCode.OK == main(["journal", "show", str(file), "--group", "99"])
+    assert "groupsvc: no line is about group 99; there are 7\n" == capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["journal", "show", str(file), "--group", "db"])
+    assert "'db' is no number; that of a group is told by `groupsvc look-up NAME`" in capsys.readouterr().err
 
 
 def test_mistakes_are_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from .directory import Directory
 
 
+REFUSED_AGAIN_S = 5.0
+REFUSED_MAX = 1_000
+"""Of so many who are refused it is known when that was told; of more it is told again."""
+
 DIFFERENCES_SHOWN_MAX = 30
 """More than there are essential parameters; only a stranger differs in more."""
 
@@ -53,6 +57,7 @@ class Roster:
         self._suspicions = Suspicions(parameters.timers.leader_silent)
         self._goodbyes: set[NodeId] = set()
         self._wires: dict[str, int] = {turn.node: versions.OWN}  # of nodes in the list that this office has heard
+        self._refused: dict[str, tuple[str, float]] = {}  # why, and when that was told last
         self._coming: dict[str, tuple[int, float]] = {}  # whose NodeUp was ordered: incarnation, and at what time
         self._links = links
         links.need(
@@ -81,7 +86,7 @@ class Roster:
             refusal = self._not_understood(sender, wire, others)
         if refusal is not None:
             self._refuse(sender, incarnation, register.address, refusal)
-            self.turn.journal("unwelcome", epoch=self.epoch, name=sender, reason=refusal.reason)
+            self._tell_of(sender, refusal.reason)
             return
         self.reach(sender, register.address)
         if node is None or incarnation > node.incarnation:
@@ -90,6 +95,16 @@ class Roster:
             self.let_in(sender, incarnation, register)
         else:
             self.note_wire(sender, wire)
+
+    def _tell_of(self, sender: str, reason: str) -> None:
+        """Who is refused asks again several times a second; that is told now and then."""
+        now = self.turn.now
+        before, at = self._refused.get(sender, ("", -math.inf))
+        if reason != before or now >= at + REFUSED_AGAIN_S:
+            if len(self._refused) >= REFUSED_MAX:
+                self._refused.clear()
+            self._refused[sender] = (reason, now)
+            self.turn.journal("unwelcome", epoch=self.epoch, name=sender, reason=reason)
 
     def _names_up(self) -> list[str]:
         return [other.name for other in self._others_up()]
