@@ -248,6 +248,11 @@ def test_nobody_is_drained_when_everything_is_healed(seed: int) -> None:
     assert () == run_plan(draw(seed))[1].failures
 
 
+def test_who_joins_is_not_told_who_was_failing_already() -> None:
+    """R1, the checker: app-1 had lost its session, did not know that yet, and nobody else was there (601564)."""
+    assert () == run_plan(draw(601564))[1].failures
+
+
 def test_a_session_in_its_grace_is_waited_for() -> None:
     """X1, the check: n3 stood still, its program gave its session up, and was the only one in its group (317457)."""
     assert () == run_plan(_before_kinds(317457))[1].failures

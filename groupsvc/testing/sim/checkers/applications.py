@@ -71,7 +71,7 @@ class Audience:
         ordered: Times = {}
         known: Known = {}
         waiting: dict[int, str] = {}
-        nodes_out = {group: _nodes_out(lines) for group, lines in pieces.groups.items() if group in stories.by_group}
+        out = {group: _out(lines) for group, lines in pieces.groups.items() if group in stories.by_group}
         for group, lines in pieces.groups.items():
             heads: dict[tuple[str, int], Head] = {}
             lineage = lineages.get(group)
@@ -90,22 +90,24 @@ class Audience:
                     ordered[group, line.seq] = line.t
                     known[group, line.seq] = heads.setdefault((line.node, line.inc), Head()).at(line.t)
         return cls(
-            stories=stories, barriers=Barriers(stories, nodes_out), domain=pieces.domain, delivered=delivered,
+            stories=stories, barriers=Barriers(stories, out), domain=pieces.domain, delivered=delivered,
             ordered=ordered, known=known, converged=converged, waiting=frozenset(waiting.values()),
             lost=frozenset(waiting), reply_slack_s=reply_slack_s,
         )  # fmt: skip
 
 
-def _nodes_out(lines: Iterable[HistoryEvent]) -> dict[str, int]:
-    """By node and incarnation: with which entry it was taken off the list of members."""
-    newest, listed, out = 0, frozenset[str](), dict[str, int]()
+def _out(lines: Iterable[HistoryEvent]) -> dict[str, int]:
+    """With which entry a node (name/incarnation) was taken off the list of members, and a provider was failing."""
+    newest, listed, out, failing = 0, frozenset[str](), dict[str, int](), dict[str, int]()
     for line in lines:
-        if line.op == "members" and line.seq > newest:
+        if line.op == "provider_failing":
+            failing.setdefault("/".join(map(str, line.args["provider"])), line.seq)
+        elif line.op == "members" and line.seq > newest:
             before, newest = listed, line.seq
             listed = frozenset(f"{name}/{inc}" for name, inc in members_of(line))
             out.update((node, newest) for node in before - listed)
             out = {node: seq for node, seq in out.items() if node not in listed}
-    return out
+    return out | failing
 
 
 ApplicationChecker = Callable[[Audience], Iterable[Violation]]

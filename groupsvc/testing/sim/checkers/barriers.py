@@ -112,11 +112,11 @@ class Round:
 
 
 class Barriers:
-    """All that happened at barriers; and of each group, since which entry a node is no member of it any more."""
+    """All that happened at barriers; and since which entry of a group, as daemons say, nodes and providers are out."""
 
-    def __init__(self, stories: Stories, nodes_out: Mapping[int, Mapping[str, int]]) -> None:
+    def __init__(self, stories: Stories, out: Mapping[int, Mapping[str, int]]) -> None:
         self.stories = stories
-        self.nodes_out = nodes_out
+        self.out = out
         self.visits: list[Visit] = []
         self.rounds: dict[tuple[Place, int], Round] = {}
         self.brought: dict[tuple[Place, str, int], Visit] = {}
@@ -157,9 +157,9 @@ class Barriers:
 class Population:
     """Who was a provider of a group when, as far as anybody was told."""
 
-    def __init__(self, stories: Stories, group: int, nodes_out: Mapping[str, int]) -> None:
+    def __init__(self, stories: Stories, group: int, out: Mapping[str, int]) -> None:
         self._stories = stories
-        self._nodes_out = nodes_out
+        self._out = out
         self._those = [story for story in stories.by_group.get(group, ()) if story.provider]
         self.story_of = {story.provider: story for story in self._those}
         self.failing: dict[str, int] = {}  # since which entry
@@ -183,8 +183,8 @@ class Population:
         return min(self.failing.get(provider, seq), self.left.get(provider, seq)) < seq
 
     def is_out(self, provider: str, seq: int) -> bool:
-        """Whether its node had been given up by the group before this entry, and all processes there with it."""
-        return self._nodes_out.get(provider.rpartition("/")[0], seq) < seq
+        """Whether it was failing before this entry, or its node had been given up by the group with all processes."""
+        return min(self._out.get(provider, seq), self._out.get(provider.rpartition("/")[0], seq)) < seq
 
     def lists(self, seq: int) -> Iterator[tuple[Story, list[str]]]:
         """Everybody who was told of all entries from some time before this one until after it: whom he saw then."""
@@ -210,7 +210,7 @@ class Population:
 
 def populations(found: Barriers, groups: Iterable[int]) -> dict[int, Population]:
     """Of these groups."""
-    return {group: Population(found.stories, group, found.nodes_out.get(group, {})) for group in groups}
+    return {group: Population(found.stories, group, found.out.get(group, {})) for group in groups}
 
 
 # --- R1 -------------------------------------------------------------------------------------------------------
