@@ -39,8 +39,8 @@ COPIES = (
     "each time costs as much as the hub's ([0036](decisions/0036-where-the-time-goes-beside-others.md))."
 )
 KILLED = (
-    "Half of it the kernel needs to take the killed program down, which is the same for both; then three daemons and "
-    "a program that have slept are woken one after the other "
+    "Half of it is the end of the killed program itself, in which no daemon has a part; then three daemons and a "
+    "program that have slept are woken one after the other "
     "([0036](decisions/0036-where-the-time-goes-beside-others.md))."
 )
 

@@ -91,8 +91,7 @@ def examine(options: argparse.Namespace) -> list[Finding]:
     found += of_daemon
     if status is not None:
         found += domain.look_at_status(status)
-        is_new = status.name_server and not status.suspended  # else the list may be an old one
-        found += domain.look_at_survey(nodes, [node.name for node in status.nodes if is_new and node.status == "up"])
+        found += domain.look_at_survey(nodes, domain.who_should_answer(status))
     if is_here:
         found += domain.look_at_ports(_others(judged, status))
     return found

@@ -73,6 +73,13 @@ def look_at_status(status: Status) -> list[Finding]:
 # --- What the nodes say --------------------------------------------------------------------------------------
 
 
+def who_should_answer(status: Status) -> list[str]:
+    """Who is up; without a name server the list is an old one, and says nothing about now."""
+    if status.suspended or not status.name_server:
+        return []
+    return [node.name for node in status.nodes if node.status == "up"]
+
+
 def look_at_survey(nodes: Sequence[NodeFindings], up: Iterable[str]) -> list[Finding]:
     """Reachability, clocks and versions; ``up``: who should answer."""
     answered = [one for one in nodes if one.answered]

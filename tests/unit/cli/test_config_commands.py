@@ -95,6 +95,11 @@ def test_get_of_what_is_no_option_is_a_mistake_with_a_hint(capsys: pytest.Captur
     assert "there is no option loglevel; did you mean log_level?" in capsys.readouterr().err
 
 
+def test_get_without_its_table_is_told_in_which_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ExitCode.USAGE == Domain().run("get", "lease")
+    assert "there is no option lease; did you mean timers.lease?" in capsys.readouterr().err
+
+
 def test_set_goes_over_the_version_that_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     domain = Domain()
     assert ExitCode.OK == domain.run("set", "log_level", "info")

@@ -10,6 +10,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from groupsvc.cli import main
@@ -306,6 +307,15 @@ def healthy(request: AnyClientRequest) -> AnyClientReply:
     assert isinstance(request, StatusAsk)
     nodes = (NodeStatus("n1", 1, "up", "", True, True),)
     return Status(request.id, "n1", 1, "", "name server", "", "n1", 5, 3, 1.7, False, "", nodes, 4, 4)
+
+
+def test_of_an_old_list_nobody_is_expected_to_answer() -> None:
+    """Two of three were killed, and who is left has not been told: no name server tells it anything."""
+    status = healthy(StatusAsk(1))
+    assert isinstance(status, Status)
+    assert ["n1"] == domain.who_should_answer(status)
+    assert [] == domain.who_should_answer(msgspec.structs.replace(status, suspended=True))
+    assert [] == domain.who_should_answer(msgspec.structs.replace(status, name_server=""))
 
 
 @pytest.fixture

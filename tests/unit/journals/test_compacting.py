@@ -51,6 +51,17 @@ def test_every_line_comes_back_as_it_was(tmp_path: Path) -> None:
     assert LINES == [line for _, line in SegmentLines(file.with_suffix(".parquet"))]
 
 
+def test_where_there_are_no_journals_and_where_none_can_be_written_it_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ExitCode.OK == main(["journal", "compact", str(tmp_path)])
+    assert f"groupsvc: there are no journals in {tmp_path}\n" == capsys.readouterr().err
+    file = segment(tmp_path)
+    assert ExitCode.USAGE == main(["journal", "compact", str(tmp_path), "--out", str(file)])
+    assert f"{file} is no directory" in capsys.readouterr().err
+    assert file.is_file()
+
+
 def test_what_its_daemon_has_removed_meanwhile_is_passed_over(tmp_path: Path) -> None:
     """It makes room with every start; the others are compacted all the same."""
     _, second, _ = (segment(tmp_path, number) for number in (1, 2, 3))

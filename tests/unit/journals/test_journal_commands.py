@@ -102,6 +102,16 @@ def test_show_tells_the_time_of_the_wall_and_which_kinds_there_are(
     assert "groupsvc: no line is of kind 'leese'; there are lease\n" == captured.err
 
 
+def test_an_argument_that_there_is_not_is_answered_with_those_of_the_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["journal", "check", "n1", "--fast"])
+    said = capsys.readouterr().err
+    assert said.startswith("usage: groupsvc journal check")
+    assert "unrecognized arguments: --fast" in said
+
+
 def test_groups_are_asked_for_by_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = journal(tmp_path, "n1", "n1")
     assert ExitCode.OK == main(["journal", "show", str(file), "--group", "99"])
